@@ -1,0 +1,105 @@
+/* Where each Lua keeps what a hook needs to know, read without an API call.
+**
+** A call event must know which function runs; lua_getinfo("f") would cost as
+** much as the whole event.  So the prototype's address is read by layout:
+**
+**   5.2+    CallInfo ─0▶ func ─▶ closure ─24▶ Proto (or C function)
+**   5.1     L ─40▶ CallInfo ─8▶ func ─▶ closure ─32▶ Proto (or C function)
+**   LuaJIT  L ─32▶ base[-2] ─▶ closure ─32▶ bytecode, just behind its prototype
+**
+** Offsets are those of 64-bit builds (LuaJIT: GC64).  They are verified when
+** the agent is armed (lua_calibrate.c) by reads that cannot fault; where they
+** do not hold, the API is asked instead. */
+#ifndef LUA_LAYOUT_H
+#define LUA_LAYOUT_H
+
+#include "lua_abi.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#if LUA_IS_JIT
+#define LAYOUT_STATE_BASE 32
+#define LAYOUT_CLOSURE_FFID 10       /* 0: a Lua function */
+#define LAYOUT_CLOSURE_FUNCTION 32
+#define LAYOUT_CLOSURE_C 40          /* the C function, behind the header */
+#define LAYOUT_LINES (-32)           /* GCproto.firstline, numline; GCproto has 104 bytes */
+#define LAYOUT_POINTER_MASK 0x7fffffffffffull
+#elif LUA_ABI == 501
+#define LAYOUT_STATE_CI 40
+#define LAYOUT_CI_FUNC 8
+#define LAYOUT_CLOSURE_FUNCTION 32
+#define LAYOUT_CLOSURE_IS_C 10
+#define LAYOUT_LINES 96              /* Proto.linedefined, lastlinedefined */
+#else
+#define LAYOUT_CI_PREVIOUS 16
+#define LAYOUT_VALUE_TAG 8
+#define LAYOUT_TAG_LIGHT_C 0x16
+#define LAYOUT_CLOSURE_TAG 8
+#define LAYOUT_TAG_LUA 0x06
+#define LAYOUT_CLOSURE_FUNCTION 24
+#define LAYOUT_LINES (LUA_ABI == 502 ? 104 : LUA_ABI == 503 ? 40 : 44)
+#endif
+
+static inline const void *layout_pointer(const void *at, ptrdiff_t offset)
+{
+  const void *p;
+  memcpy(&p, (const char *)at + offset, sizeof p);
+  return p;
+}
+
+static inline uint8_t layout_byte(const void *at, ptrdiff_t offset)
+{
+  return ((const uint8_t *)at)[offset];
+}
+
+/* What identifies the function that runs: its prototype, or the C function's address. */
+static inline const void *layout_running(lua_State *L, const lua_Debug *ar)
+{
+#if LUA_IS_JIT
+  const char *base = layout_pointer(L, LAYOUT_STATE_BASE);
+  uint64_t tagged;
+  (void)ar;
+  memcpy(&tagged, base - 16, sizeof tagged);
+  const void *closure = (const void *)(uintptr_t)(tagged & LAYOUT_POINTER_MASK);
+  return layout_byte(closure, LAYOUT_CLOSURE_FFID) == 0 ? layout_pointer(closure, LAYOUT_CLOSURE_FUNCTION) : closure;
+#elif LUA_ABI == 501
+  (void)ar;
+  const void *func = layout_pointer(layout_pointer(L, LAYOUT_STATE_CI), LAYOUT_CI_FUNC);
+  return layout_pointer(layout_pointer(func, 0), LAYOUT_CLOSURE_FUNCTION);
+#else
+  (void)L;
+  const void *func = layout_pointer(ar->i_ci, 0), *value = layout_pointer(func, 0);
+  if ((layout_byte(func, LAYOUT_VALUE_TAG) & 0x3f) == LAYOUT_TAG_LIGHT_C) return value;
+  return layout_pointer(value, LAYOUT_CLOSURE_FUNCTION);
+#endif
+}
+
+/* A word that changes when the key's memory becomes another function: first
+** and last line of a prototype; LuaJIT's C closures are collected too. */
+static inline uint64_t layout_guard(const void *key, bool native)
+{
+  uint64_t guard;
+  if (native && !LUA_IS_JIT) return 0;
+#if LUA_IS_JIT
+  memcpy(&guard, (const char *)key + (native ? LAYOUT_CLOSURE_C : LAYOUT_LINES), sizeof guard);
+#else
+  memcpy(&guard, (const char *)key + LAYOUT_LINES, sizeof guard);
+#endif
+  return guard;
+}
+
+/* What tells one frame from another on a stack while both are alive. */
+static inline uintptr_t layout_frame(const lua_Debug *ar)
+{
+#if LUA_IS_JIT
+  return (uintptr_t)(ar->i_ci & 0xffff);   /* slots from the bottom of the stack */
+#else
+  return (uintptr_t)ar->i_ci;
+#endif
+}
+
+/* In 5.1 and LuaJIT a frame is known by its place: the deeper, the greater. */
+#define LAYOUT_FRAMES_ARE_ORDERED LUA_IS_51
+
+#endif

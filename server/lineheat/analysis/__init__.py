@@ -1,0 +1,1 @@
+"""Snapshot -> numbers: the only place where self and total are computed."""

@@ -1,0 +1,197 @@
+"""What a tracer counted: slots and call tree -> figures of lines and functions.
+
+    self of a line       the self of its slots, in all runs of its function
+    total of a line      its self where it is not at work further up, and the totals of
+                         the outermost rows that were called from it
+    total of a function  the totals of its outermost rows
+
+A line is at work in a row when some outer activation of the row's function has
+called from it.  Only rows with a run of their own can have such lines.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+from lineheat.analysis.lines import Lines
+from lineheat.analysis.sums import NOWHERE, add_up, column, empty_sums, tree_totals
+from lineheat.model.snapshot import Snapshot
+from lineheat.model.tables import NO_FUNCTION, CallTree, Column, Function, LineSlots
+
+
+class CallShape:
+    """Where each slot and each row of the tree counts.  What is published never changes, so it only grows."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.self_line = Column("i")  # by slot: the line that its self, hits, ... belong to
+        self.total_line = Column("i")  # by slot: the same; NOWHERE if the line is at work further up
+        self.function = Column("i")  # by row
+        self.outer_function = Column("i")  # by row; NOWHERE if the function is at work further up
+        self.outer_line = Column("i")  # by row: the calling line; NOWHERE if it is at work further up
+        self._lines = lines
+        self._published: tuple[range, ...] = ()
+        self._at_work = Column("I")  # by row: which of the sets of lines at work
+        self._sets: list[tuple[int, ...]] = [()]
+        self._set_numbers: dict[tuple[int, ...], int] = {(): 0}
+
+    def extend(self, snapshot: Snapshot, new_functions: Sequence[int]) -> None:
+        functions = snapshot.functions
+        for row in new_functions:
+            function = functions[row]
+            if function is not None:
+                self._add_run(function.first_slot, self._lines.first_row[row], function.slots)
+        calls = snapshot.calls
+        for column_ in (self.function, self.outer_function, self.outer_line):
+            _pad(column_, len(calls.parent), NOWHERE)
+        _pad(self._at_work, len(calls.parent), 0)
+        for rows in new_rows(self._published, calls.published):
+            self._add_rows(calls, rows)
+            self._add_own_runs(calls, functions, rows)
+        self._published = calls.published
+
+    def _add_run(self, first: int, line: int, slots: int) -> None:
+        """A run of slots counts for the lines from row 'line' on."""
+        _pad(self.self_line, first + slots, NOWHERE)
+        _pad(self.total_line, first + slots, NOWHERE)
+        lines = Column("i", range(line, line + slots))
+        self.self_line[first : first + slots] = lines
+        self.total_line[first : first + slots] = lines
+
+    def _add_rows(self, calls: CallTree, rows: range) -> None:
+        new = slice(rows.start, rows.stop)
+        shown, line, slots = self._lines.shown, self.self_line, len(self.self_line)
+        functions = [shown[f] if f != NO_FUNCTION else NOWHERE for f in calls.function[new]]
+        self.function[new] = Column("i", functions)
+        self.outer_function[new] = Column(
+            "i", [NOWHERE if via else f for f, via in zip(functions, calls.via[new], strict=True)]
+        )
+        called_from = zip(calls.call_slot[new], calls.inner_line[new], strict=True)
+        self.outer_line[new] = Column(
+            "i", [NOWHERE if inner or slot >= slots else line[slot] for slot, inner in called_from]
+        )
+
+    def _add_own_runs(self, calls: CallTree, functions: Sequence[Function | None], rows: range) -> None:
+        """Runs of rows whose function is at work further up, without the lines that are at work there."""
+        via, first_slot, parent, function = calls.via, calls.first_slot, calls.parent, calls.function
+        first_row, at_work = self._lines.first_row, self._at_work
+        for row in compress(rows, via[rows.start : rows.stop]):
+            definition = functions[function[row]]
+            if first_slot[row] and definition is not None and definition.slots:
+                slots = definition.slots
+                line = first_row[function[row]]
+                outer = via[row]
+                self._add_run(first_slot[row], line, slots)
+                at_work[row] = self._with_line(at_work[parent[outer]], calls.call_slot[outer], line, slots)
+                self._leave_out(self._sets[at_work[row]], first_slot[row], line)
+
+    def _with_line(self, number: int, call_slot: int, first: int, slots: int) -> int:
+        """The set of lines at work that has one line more; lines are rows, 'first' stands for no line."""
+        line = self.self_line[call_slot] if call_slot < len(self.self_line) else NOWHERE
+        lines = self._sets[number]
+        if not first < line < first + slots or line in lines:
+            return number
+        wider = (*lines, line)
+        found = self._set_numbers.setdefault(wider, len(self._sets))
+        if found == len(self._sets):
+            self._sets.append(wider)
+        return found
+
+    def _leave_out(self, lines: tuple[int, ...], first_slot: int, first_row: int) -> None:
+        for line in lines:
+            self.total_line[first_slot + line - first_row] = NOWHERE
+            if line == first_row + 1:  # slot 0 counts for the function's first line
+                self.total_line[first_slot] = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class CallCosts:
+    """Figures by line row and by function; None where the mode does not measure."""
+
+    hits: Column
+    calls: Column
+    line_self_ticks: Column | None
+    line_total_ticks: Column | None
+    line_off_cpu_ticks: Column | None
+    line_instructions: Column | None
+    line_total_instructions: Column | None
+    function_total_ticks: Column | None
+    function_total_instructions: Column | None
+    tree_ticks: Column  # totals by row of the call tree
+    tree_instructions: Column | None
+
+
+def call_costs(snapshot: Snapshot, shape: CallShape, lines: Lines) -> CallCosts:
+    slots, calls = snapshot.lines, snapshot.calls
+    hits, cut_calls = _hits(slots, shape, lines)
+    tree_ticks = tree_totals(calls.parent, calls.self_ticks)
+    line_self, line_total, function_total = _selves_and_totals(slots.self_ticks, tree_ticks, shape, lines)
+    tree_instructions = None
+    if calls.instructions is not None:
+        tree_instructions = tree_totals(calls.parent, calls.instructions)
+    line_counts, line_total_counts, function_counts = _selves_and_totals(
+        slots.instructions, tree_instructions, shape, lines
+    )
+    return CallCosts(
+        hits=hits,
+        calls=_calls(calls, shape, lines, cut_calls),
+        line_self_ticks=line_self,
+        line_total_ticks=line_total,
+        line_off_cpu_ticks=_selves(slots.off_cpu_ticks, shape, lines),
+        line_instructions=line_counts,
+        line_total_instructions=line_total_counts,
+        function_total_ticks=function_total,
+        function_total_instructions=function_counts,
+        tree_ticks=tree_ticks,
+        tree_instructions=tree_instructions,
+    )
+
+
+def _hits(slots: LineSlots, shape: CallShape, lines: Lines) -> tuple[Column, dict[int, int]]:
+    """Hits by line.  Those of slots 0 stand apart, by row: they are calls that have no row in the tree."""
+    hits = empty_sums(len(lines))
+    if slots.hits is not None:
+        add_up(hits, shape.self_line, slots.hits)
+    cut_calls = lines.take_no_line(hits)
+    return column(hits[:-1]), cut_calls
+
+
+def _calls(calls: CallTree, shape: CallShape, lines: Lines, cut_calls: dict[int, int]) -> Column:
+    sums = empty_sums(len(lines.shown))
+    add_up(sums, shape.function, calls.calls)
+    for row, count in cut_calls.items():
+        sums[lines.function[row]] += count
+    return column(sums[:-1])
+
+
+def _selves(counts: Column | None, shape: CallShape, lines: Lines) -> Column | None:
+    if counts is None:
+        return None
+    sums = empty_sums(len(lines))
+    add_up(sums, shape.self_line, counts)
+    lines.book_no_line(sums)
+    return column(sums[:-1])
+
+
+def _selves_and_totals(
+    counts: Column | None, tree: Column | None, shape: CallShape, lines: Lines
+) -> tuple[Column | None, Column | None, Column | None]:
+    """Self by line, total by line, total by function."""
+    if counts is None or tree is None:
+        return None, None, None
+    line_total = empty_sums(len(lines))
+    add_up(line_total, shape.total_line, counts)
+    lines.book_no_line(line_total)
+    add_up(line_total, shape.outer_line, tree)
+    function_total = empty_sums(len(lines.shown))
+    add_up(function_total, shape.outer_function, tree)
+    return _selves(counts, shape, lines), column(line_total[:-1]), column(function_total[:-1])
+
+
+def new_rows(before: Sequence[range], now: Sequence[range]) -> list[range]:
+    """The rows published since; each range begins where it began before."""
+    known = {rows.start: rows.stop for rows in before}
+    return [new for rows in now if (new := range(known.get(rows.start, rows.start), rows.stop))]
+
+
+def _pad(cells: Column, size: int, void: int) -> None:
+    cells.extend(Column(cells.typecode, [void]) * max(0, size - len(cells)))

@@ -1,0 +1,37 @@
+"""Sums over columns: the loops that everything else is made of."""
+
+from collections.abc import Iterable
+from itertools import compress
+
+from lineheat.model.tables import Column
+
+NOWHERE = -1
+"""A place that is not shown.  Sums have one more cell at their end, which catches it."""
+
+MOST = 2**64 - 1
+
+
+def empty_sums(cells: int) -> list[int]:
+    return [0] * (cells + 1)
+
+
+def add_up(sums: list[int], places: Iterable[int], counts: Column) -> None:
+    """sums[places[i]] += counts[i] for each i; quick where most counts are 0."""
+    for place, count in zip(compress(places, counts), filter(None, counts), strict=False):
+        sums[place] += count
+
+
+def tree_totals(parent: Column, own: Column) -> Column:
+    """What each row counted itself and in all rows below it; [0] is the whole tree."""
+    total = own.tolist()
+    for row in range(len(total) - 1, 0, -1):
+        total[parent[row]] += total[row]
+    return column(total)
+
+
+def column(sums: list[int]) -> Column:
+    """64 bits a cell; sums of damaged counters that need more are cut."""
+    try:
+        return Column("Q", sums)
+    except OverflowError:
+        return Column("Q", [min(cell, MOST) for cell in sums])

@@ -1,0 +1,1 @@
+"""Sessions: who starts a target, where its figures live, and how they are found again."""

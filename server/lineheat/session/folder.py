@@ -1,0 +1,246 @@
+"""The session folder: one folder a session, and how any lineheat process finds them.
+
+    $XDG_STATE_HOME/lineheat/sessions/ID/
+        session.json    what runs or ran, and where its files are
+        sources/HASH    the text that ran, by content hash
+        profile.heat    the recording, if it was not saved elsewhere
+        output.log      what the target printed, where no terminal shows it
+
+Folders are 0700 and files 0600: nobody else can read or control a session.
+"""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from lineheat.model.errors import LineheatError
+from lineheat.session.linux import memory_folder, process_mark
+
+MOST_SESSIONS = 100
+MOST_BYTES = 2 << 30
+RECORD_NAME = "session.json"
+PROFILE_NAME = "profile.heat"
+SOURCES_NAME = "sources"
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process, and what tells it from a later one with the same number."""
+
+    pid: int
+    mark: str | None
+
+    @staticmethod
+    def of(pid: int) -> "Process":
+        return Process(pid, process_mark(pid))
+
+    @property
+    def is_alive(self) -> bool:
+        mark = process_mark(self.pid)
+        return mark is not None and mark == self.mark
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """What session.json says.  Arguments and environment are not in it: they may hold secrets."""
+
+    id: str
+    script: str  # absolute path
+    mode: str
+    runtime: str
+    cwd: str
+    start_wall_ns: int  # since the epoch
+    profile: str  # where the heat file is now: live, or at the end saved
+    output: str | None  # where it is to be saved; None: in the session folder
+    runner: Process
+    target: Process | None = None
+    finished: bool = False
+    sources: dict[str, str] = field(default_factory=dict)  # absolute path: content hash
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFolder:
+    """One session's folder and its record."""
+
+    path: Path
+    record: SessionRecord
+
+    @property
+    def sources(self) -> Path:
+        return self.path / SOURCES_NAME
+
+    @property
+    def saved_profile(self) -> Path:
+        """Where the heat file goes when the target has ended."""
+        return Path(self.record.output) if self.record.output else self.path / PROFILE_NAME
+
+    def with_record(self, **changes: object) -> "SessionFolder":
+        """This folder with a changed record, written to disk."""
+        changed = replace(self, record=replace(self.record, **changes))  # type: ignore[arg-type]  # checked by replace
+        _write_record(changed.path, changed.record)
+        return changed
+
+
+def sessions_root() -> Path:
+    state_home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(state_home) / "lineheat" / "sessions"
+
+
+def create_session(script: str, mode: str, runtime: str, output: Path | None) -> SessionFolder:
+    """A new folder with its record.  Its live profile does not exist yet."""
+    now = time.time_ns()
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now / 1e9))
+    identity = f"{stamp}-{os.getpid()}"
+    path = sessions_root() / identity
+    try:
+        _make_private(path)
+        (path / SOURCES_NAME).mkdir(mode=0o700)
+    except OSError as error:
+        raise LineheatError(
+            "session-folder",
+            f"the session folder {path} cannot be made: {error.strerror}; set XDG_STATE_HOME to a folder of yours",
+        ) from error
+    memory = memory_folder()
+    live = memory / f"{identity}.heat" if memory else path / PROFILE_NAME
+    record = SessionRecord(
+        id=identity,
+        script=script,
+        mode=mode,
+        runtime=runtime,
+        cwd=os.getcwd(),
+        start_wall_ns=now,
+        profile=str(live),
+        output=str(output) if output else None,
+        runner=Process.of(os.getpid()),
+    )
+    _write_record(path, record)
+    return SessionFolder(path, record)
+
+
+def sessions() -> list[SessionFolder]:
+    """All sessions, newest first.  Folders that hold no readable record are none."""
+    try:
+        names = sorted((entry.name for entry in sessions_root().iterdir()), reverse=True)
+    except OSError:
+        return []
+    found = [_read_folder(sessions_root() / name) for name in names]
+    return [folder for folder in found if folder is not None]
+
+
+def find_profile(name: str) -> Path:
+    """The heat file that a session's ID, an output path or a path names, wherever it lies now."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    wanted = os.path.abspath(name)
+    for folder in sessions():
+        if folder.record.id == name or folder.record.output == wanted:
+            return Path(folder.record.profile)
+    if path.exists():
+        raise LineheatError("not-a-profile", f"{name} is no file; give a profile, or a session's ID from 'lineheat sessions'")
+    raise LineheatError(
+        "no-such-profile", f"there is no file or session {name}; 'lineheat sessions' lists what was recorded"
+    )
+
+
+def session_of_profile(profile: Path) -> SessionFolder | None:
+    """The session that made a heat file; None if it is not (or no longer) known here."""
+    wanted = os.path.abspath(profile)
+    return next((folder for folder in sessions() if folder.record.profile == wanted), None)
+
+
+def save_profile(folder: SessionFolder) -> SessionFolder:
+    """Moves the heat file of a target that has ended to where it is to stay.
+
+    If that place cannot be written, the profile stays in the session folder.
+    """
+    live = Path(folder.record.profile)
+    saved = folder.saved_profile
+    try:
+        move(live, saved)
+    except OSError:
+        saved = folder.path / PROFILE_NAME
+        move(live, saved)
+    for child in children_of(live):
+        move(child, saved.with_name(saved.stem + child.name[len(live.stem) :]))
+    return folder.with_record(profile=str(saved), finished=True)
+
+
+def children_of(live: Path) -> list[Path]:
+    """Heat files of forked children: STEM.PID.heat, of those that have ended."""
+    found = []
+    for path in live.parent.glob(f"{live.stem}.*.heat"):
+        pid = path.name[len(live.stem) + 1 : -len(".heat")]
+        if pid.isdigit() and process_mark(int(pid)) is None:
+            found.append(path)
+    return sorted(found)
+
+
+def move(source: Path, target: Path) -> None:
+    """Also across file systems; whoever looks sees the old file or the whole new one."""
+    if source == target or not source.exists():
+        return
+    try:
+        os.replace(source, target)
+    except OSError:
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            shutil.copyfile(source, part)
+            part.chmod(0o600)
+            os.replace(part, target)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
+        source.unlink()
+
+
+def abandoned_sessions() -> Iterator[SessionFolder]:
+    """Sessions whose runner and target are both gone, but whose profile was never saved."""
+    for folder in sessions():
+        record = folder.record
+        processes: Sequence[Process | None] = (record.runner, record.target)
+        if not record.finished and not any(process and process.is_alive for process in processes):
+            yield folder
+
+
+def forget_old_sessions() -> None:
+    """Keeps the newest sessions, in number and in bytes; live ones always."""
+    used = 0
+    for count, folder in enumerate(sessions()):
+        used += _size(folder.path)
+        if folder.record.finished and (count >= MOST_SESSIONS or used > MOST_BYTES):
+            shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    return sum(entry.stat().st_size for entry in folder.rglob("*") if entry.is_file())
+
+
+def _make_private(path: Path) -> None:
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700)
+
+
+def _write_record(path: Path, record: SessionRecord) -> None:
+    part = path / f".{RECORD_NAME}.{os.getpid()}"
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(asdict(record), file, indent=1)
+    os.replace(part, path / RECORD_NAME)
+
+
+def _read_folder(path: Path) -> SessionFolder | None:
+    try:
+        raw = json.loads((path / RECORD_NAME).read_text("utf-8"))
+        target = raw.pop("target")
+        runner = raw.pop("runner")
+        record = SessionRecord(
+            **raw, runner=Process(**runner), target=Process(**target) if target else None
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return SessionFolder(path, record) if record.id == path.name else None

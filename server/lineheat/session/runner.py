@@ -1,0 +1,244 @@
+"""The runner: a small process that owns a target.
+
+It starts the target with the agent armed, waits for it, keeps the text that
+ran, and finishes the heat file.  The target's output and input are its own; if
+the runner is killed, the target runs on, and the next lineheat process adopts
+what is left (adopt_abandoned).
+"""
+
+import hashlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from lineheat import heatfile
+from lineheat.model.errors import LineheatError
+from lineheat.model.recording import Exit, ExitSignal, ExitStatus, State
+from lineheat.session.folder import (
+    SessionFolder,
+    abandoned_sessions,
+    create_session,
+    forget_old_sessions,
+    save_profile,
+    Process,
+)
+from lineheat.session.linux import ProcessWatch, original_environment
+from lineheat.targets.agent import agent_library
+from lineheat.targets.lua import Command, agent_command
+from lineheat.targets.runtime import Runtime
+
+LOOK_EVERY_S = 0.25
+MOST_SOURCE_BYTES = 10 << 20
+
+OnLook = Callable[[SessionFolder], None]
+"""Called now and then while the target runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What to run, and how."""
+
+    runtime: Runtime
+    script: Path
+    arguments: Sequence[str]
+    mode: str
+    output: Path | None = None  # None: the session folder
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How it went."""
+
+    session: SessionFolder
+    exit_status: int  # as a shell has it: 128 + signal
+    was_recorded: bool  # an event of the script has arrived
+
+
+class SourceKeeper:
+    """Copies the text of each source when it is first named, by content hash.
+
+    A file that changed after the recording began may not be what ran: it is left
+    out, and its figures stay unverified.
+    """
+
+    def __init__(self, session: SessionFolder) -> None:
+        self._session = session
+        self._hashes: dict[str, str] = {}
+        self._rows: dict[int, Path] = {}
+        self._seen = 0
+
+    def look(self) -> None:
+        try:
+            sources = heatfile.read_sources(self._session.record.profile)
+        except LineheatError:
+            return  # nothing is there yet
+        for row in range(self._seen, len(sources)):
+            if sources[row].kind == "file":
+                self._keep(row, Path(sources[row].name))
+        self._seen = len(sources)
+
+    def _keep(self, row: int, path: Path) -> None:
+        text = _read_regular(path, changed_before_ns=self._session.record.start_wall_ns)
+        if text is None:
+            return
+        digest = hashlib.sha256(text).hexdigest()
+        kept = self._session.sources / digest
+        if not kept.exists():
+            with open(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(text)
+        self._hashes[os.path.abspath(path)] = digest
+        self._rows[row] = kept
+
+    @property
+    def hashes(self) -> Mapping[str, str]:
+        return self._hashes
+
+    def texts(self) -> dict[int, bytes]:
+        """By source row."""
+        return {row: kept.read_bytes() for row, kept in self._rows.items()}
+
+
+def run(request: RunRequest, on_look: OnLook | None = None) -> RunResult:
+    """Runs the script to its end under the agent.  Raises LineheatError if it cannot be started."""
+    _check_script(request.script)
+    if request.output:
+        _check_output(request.output)
+    agent = agent_library()
+    adopt_abandoned()
+    forget_old_sessions()
+    session = create_session(
+        str(request.script.absolute()),
+        request.mode,
+        request.runtime.name,
+        request.output.absolute() if request.output else None,
+    )
+    configuration = f"file={session.record.profile}\nmode={request.mode}\n"
+    command = agent_command(request.runtime, agent, configuration, str(request.script), request.arguments)
+    return _run_to_end(session, command, on_look)
+
+
+def adopt_abandoned() -> list[SessionFolder]:
+    """Saves what sessions left whose runner was killed; how their targets ended is not known."""
+    return [_finish(folder, None) for folder in abandoned_sessions()]
+
+
+def _run_to_end(session: SessionFolder, command: Command, on_look: OnLook | None) -> RunResult:
+    with _interrupts_left_to_target() as interrupts:
+        try:
+            process = subprocess.Popen(
+                command.arguments, executable=command.program, env=original_environment()
+            )
+        except OSError as error:
+            raise LineheatError(
+                "interpreter-does-not-start",
+                f"{command.program} does not start: {error.strerror}; 'lineheat runtimes' lists what does",
+            ) from error
+        interrupts.target = process
+        session = session.with_record(target=Process.of(process.pid))
+        keeper = SourceKeeper(session)
+        watch = ProcessWatch(process.pid)
+        while not watch.ended_within(LOOK_EVERY_S):
+            keeper.look()
+            if on_look:
+                on_look(session)
+        watch.close()
+        how = _exit_of(process.wait())
+    keeper.look()
+    was_recorded = _was_recorded(Path(session.record.profile))
+    session = _finish(session, how, keeper)
+    status = how.status if isinstance(how, ExitStatus) else 128 + how.signal
+    return RunResult(session, status, was_recorded)
+
+
+def _finish(session: SessionFolder, how: Exit | None, keeper: SourceKeeper | None = None) -> SessionFolder:
+    """Writes what only the runner knows into the heat file, and saves it."""
+    live = Path(session.record.profile)
+    if not live.exists():
+        return session.with_record(finished=True)
+    keeper = keeper or SourceKeeper(session)
+    keeper.look()
+    state = State.DIED if how is None or isinstance(how, ExitSignal) else State.FINISHED
+    try:
+        heatfile.write_exit(live, how, state)
+        heatfile.embed_sources(live, keeper.texts())
+    except LineheatError:
+        pass  # too damaged to be finished: it is saved as it is, and its reader says what is wrong
+    return save_profile(session.with_record(sources=dict(keeper.hashes)))
+
+
+def _was_recorded(live: Path) -> bool:
+    try:
+        return heatfile.read_recording(live).state is not State.ARMED
+    except LineheatError:
+        return False
+
+
+def _exit_of(return_code: int) -> Exit:
+    return ExitStatus(return_code) if return_code >= 0 else ExitSignal(-return_code)
+
+
+def _read_regular(path: Path, changed_before_ns: int) -> bytes | None:
+    """None: not a regular file, too large, or changed since."""
+    try:
+        status = path.stat()
+        if not path.is_file() or status.st_size > MOST_SOURCE_BYTES or status.st_mtime_ns > changed_before_ns:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _check_script(script: Path) -> None:
+    try:
+        if script.is_dir():
+            raise LineheatError("no-script", f"{script} is a folder; name the script in it that is to run")
+        with script.open("rb"):
+            pass
+    except OSError as error:
+        raise LineheatError("no-script", f"{script} cannot be read: {error.strerror}; check the path") from error
+
+
+def _check_output(output: Path) -> None:
+    folder = output.absolute().parent
+    if output.is_dir():
+        raise LineheatError("output", f"{output} is a folder; name the file that is to hold the profile")
+    if not folder.is_dir():
+        raise LineheatError("output", f"there is no folder {folder} to save {output.name} in; make it first")
+    if not os.access(folder, os.W_OK):
+        raise LineheatError("output", f"{folder} cannot be written, so {output.name} cannot be saved there")
+
+
+class _Interrupts:
+    """Ctrl-C reaches the target from the terminal; the second one sends TERM, the third KILL."""
+
+    def __init__(self) -> None:
+        self.target: subprocess.Popen[bytes] | None = None
+        self.count = 0
+
+    def on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        if self.target and self.count > 1:
+            self.target.send_signal(signal.SIGTERM if self.count == 2 else signal.SIGKILL)
+
+    def on_terminate(self, number: int, frame: FrameType | None) -> None:
+        if self.target:
+            self.target.send_signal(number)
+
+
+@contextmanager
+def _interrupts_left_to_target() -> Iterator[_Interrupts]:
+    interrupts = _Interrupts()
+    handlers = {
+        signal.SIGINT: signal.signal(signal.SIGINT, interrupts.on_interrupt),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, interrupts.on_terminate),
+    }
+    try:
+        yield interrupts
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
