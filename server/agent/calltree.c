@@ -12,14 +12,20 @@
 ** most half full.  When one cannot grow it stays as it is until it is nearly
 ** full; then nothing more is entered, and callers take their fallback. */
 
-static bool wants_room(uint64_t count, uint64_t mask) { return 2 * count >= mask; }
-static bool has_room(uint64_t count, uint64_t mask) { return count + 1 < mask; }
+static bool wants_room(uint64_t count, uint64_t mask)
+{
+  return 2 * count >= mask;
+}
+static bool has_room(uint64_t count, uint64_t mask)
+{
+  return count + 1 < mask;
+}
 
 static Edge *edge_place(Edge *edges, uint64_t mask, const Edge *wanted)
 {
   uint64_t at = calltree_edge_hash(wanted->parent, wanted->slot, wanted->key) & mask;
-  while (edges[at].child && !(edges[at].key == wanted->key && edges[at].slot == wanted->slot
-                              && edges[at].parent == wanted->parent))
+  while (edges[at].child
+         && !(edges[at].key == wanted->key && edges[at].slot == wanted->slot && edges[at].parent == wanted->parent))
     at = (at + 1) & mask;
   return edges + at;
 }
@@ -130,11 +136,10 @@ static Function *new_function(CallTree *tree, const FunctionFacts *facts)
   f->line_before = first - 1;
   give_slots(tree, f, facts->native ? 1 : last - first + 2);
   HeatFile *file = tree->file;
-  f->row = heatfile_row32(file, HEAT_FUNCTION, (uint32_t[]){
-    facts->source_row,
-    heatfile_string(file, facts->name, strlen(facts->name)),
-    heatfile_string(file, facts->kind, strlen(facts->kind)),
-    first, facts->native ? 0 : last, (uint32_t)f->first_slot, f->slot_count});
+  f->row = heatfile_row32(file, HEAT_FUNCTION,
+                          (uint32_t[]){facts->source_row, heatfile_string(file, facts->name, strlen(facts->name)),
+                                       heatfile_string(file, facts->kind, strlen(facts->kind)), first,
+                                       facts->native ? 0 : last, (uint32_t)f->first_slot, f->slot_count});
   return f;
 }
 
@@ -147,7 +152,10 @@ Function *calltree_define(CallTree *tree, const void *key, uint64_t guard, const
     bool room = tree->identity_count < CALLTREE_MOST_FUNCTIONS && has_room(tree->identity_count, tree->identity_mask);
     f = room ? new_function(tree, facts) : tree->anonymous;
     if (!room) tree->file->header->full_tables++;
-    if (f != tree->anonymous) { *place = f; tree->identity_count++; }
+    if (f != tree->anonymous) {
+      *place = f;
+      tree->identity_count++;
+    }
   }
   f->keys++;
   remember_key(tree, key, guard, f);
@@ -235,7 +243,10 @@ static Node *new_row(CallTree *tree, Node *parent, uint64_t *slot, Function *fun
   node->depth = (uint16_t)(parent->depth + 1);
   node->call_line = calltree_own_slot(tree, parent, slot);
   for (Node *a = parent; a; via = a, a = a->parent)
-    if (a->function == function) { node->recursion = (uint8_t)(a->recursion + 1); break; }
+    if (a->function == function) {
+      node->recursion = (uint8_t)(a->recursion + 1);
+      break;
+    }
   /* The row just under the outer one may be this row itself: its number is the next. */
   if (node->recursion > 0 && via == node) node->row = tree->rows;
   if (!publish_row(tree, node, node->recursion > 0 ? via : NULL)) return NULL;
@@ -342,8 +353,8 @@ bool calltree_open(CallTree *tree, HeatFile *file)
   if (!tree->edges || !tree->keys || !tree->identities || !make_root(tree)) return false;
   uint32_t nowhere = heatfile_string(file, "native", strlen("native"));
   heatfile_row32(file, HEAT_SOURCE, (uint32_t[]){0, nowhere, 0, 0, 0}); /* row 0: what has no source */
-  tree->anonymous = new_function(tree, &(FunctionFacts){
-    .name = "(functions beyond the limit)", .kind = "native", .native = true});
+  tree->anonymous = new_function(
+      tree, &(FunctionFacts){.name = "(functions beyond the limit)", .kind = "native", .native = true});
   if (tree->anonymous) tree->nowhere = private_row(tree, tree->root, tree->anonymous, NULL);
   return tree->nowhere != NULL;
 }

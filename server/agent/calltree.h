@@ -28,8 +28,8 @@
 #define CALLTREE_MOST_ROWS (1u << 18)
 #define CALLTREE_MOST_CUT_ROWS (1u << 16)
 #define CALLTREE_MOST_FUNCTIONS (1u << 17)
-#define CALLTREE_MOST_DEPTH 250u    /* deeper rows are cut rows */
-#define CALLTREE_MOST_RECURSION 8u  /* so often may a function stand on one path; deeper calls fold into its last row */
+#define CALLTREE_MOST_DEPTH 250u   /* deeper rows are cut rows */
+#define CALLTREE_MOST_RECURSION 8u /* so often may a function stand on one path; deeper calls fold into its last row */
 
 /* Cells of a slot in HEAT_LINE, and of a row in HEAT_TREE_COST. */
 enum { SLOT_HITS = 0, SLOT_SELF = 1, SLOT_OFF_CPU = 2, SLOT_INSTRUCTIONS = 3 };
@@ -38,69 +38,79 @@ enum { COST_CALLS = 0, COST_SELF = 1, COST_OFF_CPU = 2, COST_INSTRUCTIONS = 3 };
 typedef struct Node Node;
 
 typedef struct Function {
-  uint64_t *slots;            /* its run in HEAT_LINE; [0] no line yet, [k] line first_line - 1 + k */
-  uint64_t first_slot;        /* row of slots in HEAT_LINE */
-  uint64_t identity;          /* hash of source, lines and shape: the same for every copy of one function */
-  uint32_t line_before;       /* line k has slot k - line_before */
+  uint64_t *slots;      /* its run in HEAT_LINE; [0] no line yet, [k] line first_line - 1 + k */
+  uint64_t first_slot;  /* row of slots in HEAT_LINE */
+  uint64_t identity;    /* hash of source, lines and shape: the same for every copy of one function */
+  uint32_t line_before; /* line k has slot k - line_before */
   uint32_t slot_count;
-  uint32_t row;               /* in HEAT_FUNCTION */
-  uint32_t keys;              /* how many keys have led here: more than one after a reload */
-  Node *beyond;               /* stands for all its rows beyond every limit; NULL: none yet */
-  uint64_t source;            /* opaque number of its source, for the runtime's own use */
-  uint64_t epoch;             /* when its key was last known to be its own; only where transient */
-  bool native;                /* has no lines */
-  bool transient;             /* its text came from no file: keys are verified, see 'epoch' */
+  uint32_t row;    /* in HEAT_FUNCTION */
+  uint32_t keys;   /* how many keys have led here: more than one after a reload */
+  Node *beyond;    /* stands for all its rows beyond every limit; NULL: none yet */
+  uint64_t source; /* opaque number of its source, for the runtime's own use */
+  uint64_t epoch;  /* when its key was last known to be its own; only where transient */
+  bool native;     /* has no lines */
+  bool transient;  /* its text came from no file: keys are verified, see 'epoch' */
 } Function;
 
 struct Node {
-  const void *last_key;       /* the edge taken last: callee, … */
-  uint64_t *last_slot;        /* … call line, … */
-  uint64_t last_guard;        /* … the callee's guard, … */
-  Node *last_child;           /* … and where it led */
-  uint64_t *cost;             /* cells in HEAT_TREE_COST; of a cut row: its caller's */
-  uint64_t *calls;            /* cost[COST_CALLS]; of a cut row: the hits of slot 0 of its function */
-  uint64_t *slots;            /* its function's run, or its own where the function stands above already */
-  Function *function;         /* NULL: the root */
-  uint32_t line_before;       /* as in Function */
+  const void *last_key; /* the edge taken last: callee, … */
+  uint64_t *last_slot;  /* … call line, … */
+  uint64_t last_guard;  /* … the callee's guard, … */
+  Node *last_child;     /* … and where it led */
+  uint64_t *cost;       /* cells in HEAT_TREE_COST; of a cut row: its caller's */
+  uint64_t *calls;      /* cost[COST_CALLS]; of a cut row: the hits of slot 0 of its function */
+  uint64_t *slots;      /* its function's run, or its own where the function stands above already */
+  Function *function;   /* NULL: the root */
+  uint32_t line_before; /* as in Function */
   uint32_t slot_count;
   Node *parent;
   Node *first_child;
   Node *next_sibling;
-  uint64_t *call_line;        /* slot it was called from, in the calling function's own run */
+  uint64_t *call_line; /* slot it was called from, in the calling function's own run */
   uint32_t row;
   uint16_t depth;
-  uint8_t recursion;          /* rows above with the same function */
-  bool native;                /* the function is */
+  uint8_t recursion; /* rows above with the same function */
+  bool native;       /* the function is */
 };
 
-typedef struct KeyEntry { const void *key; uint64_t guard; Function *function; } KeyEntry;
-typedef struct Edge { Node *parent; uint64_t *slot; const void *key; uint64_t guard; Node *child; } Edge;
+typedef struct KeyEntry {
+  const void *key;
+  uint64_t guard;
+  Function *function;
+} KeyEntry;
+typedef struct Edge {
+  Node *parent;
+  uint64_t *slot;
+  const void *key;
+  uint64_t guard;
+  Node *child;
+} Edge;
 
 typedef struct CallTree {
   HeatFile *file;
-  Edge *edges;                /* open addressing; child == NULL: free */
+  Edge *edges; /* open addressing; child == NULL: free */
   uint64_t edge_mask, edge_count;
-  KeyEntry *keys;             /* open addressing; key == NULL: free */
+  KeyEntry *keys; /* open addressing; key == NULL: free */
   uint64_t key_mask, key_count;
-  Function **identities;      /* open addressing by Function.identity */
+  Function **identities; /* open addressing by Function.identity */
   uint64_t identity_mask, identity_count;
   Node *root;
-  Node *arena;                /* nodes are given out from here … */
+  Node *arena; /* nodes are given out from here … */
   uint32_t arena_left;
   uint32_t rows, cut_rows;
-  Function *anonymous;        /* stands for all functions beyond the limit */
-  Node *nowhere;              /* when there is no memory for a row: everything, uncounted */
-  uint64_t *no_line;          /* slot 0 of the file: time that belongs to no function */
-  uint16_t columns;           /* cells in a slot */
+  Function *anonymous; /* stands for all functions beyond the limit */
+  Node *nowhere;       /* when there is no memory for a row: everything, uncounted */
+  uint64_t *no_line;   /* slot 0 of the file: time that belongs to no function */
+  uint16_t columns;    /* cells in a slot */
 } CallTree;
 
 /* What a runtime tells of a function that is seen for the first time. */
 typedef struct FunctionFacts {
   const char *name;
-  const char *kind;           /* "lua", "main", "native" */
+  const char *kind; /* "lua", "main", "native" */
   uint32_t source_row;
-  uint32_t first_line;        /* 0 for a main chunk or native function */
-  uint32_t last_line;         /* last line that can be hit */
+  uint32_t first_line; /* 0 for a main chunk or native function */
+  uint32_t last_line;  /* last line that can be hit */
   uint64_t identity;
   uint64_t source;
   bool native;

@@ -19,8 +19,8 @@ MARK void lua_isyieldable(void);
 MARK void lua_pcallk(void);
 MARK void lua_gettop(void);
 
-#define DECLARE(abi)                              \
-  int lineheat_arm_##abi(struct lua_State *L);    \
+#define DECLARE(abi)                           \
+  int lineheat_arm_##abi(struct lua_State *L); \
   int lineheat_host_##abi(int count, char **arguments)
 DECLARE(210);
 DECLARE(501);
@@ -30,19 +30,19 @@ DECLARE(504);
 DECLARE(505);
 
 typedef struct Abi {
-  void (*mark)(void);                         /* NULL: not this one */
+  void (*mark)(void); /* NULL: not this one */
   int (*arm)(struct lua_State *L);
   int (*host)(int count, char **arguments);
 } Abi;
 
 /* The first whose mark exists is the one. */
 static const Abi abis[] = {
-  { luaJIT_setmode, lineheat_arm_210, lineheat_host_210 },
-  { luaL_openselectedlibs, lineheat_arm_505, lineheat_host_505 },
-  { lua_newuserdatauv, lineheat_arm_504, lineheat_host_504 },
-  { lua_isyieldable, lineheat_arm_503, lineheat_host_503 },
-  { lua_pcallk, lineheat_arm_502, lineheat_host_502 },
-  { lua_gettop, lineheat_arm_501, lineheat_host_501 },
+    {luaJIT_setmode, lineheat_arm_210, lineheat_host_210},
+    {luaL_openselectedlibs, lineheat_arm_505, lineheat_host_505},
+    {lua_newuserdatauv, lineheat_arm_504, lineheat_host_504},
+    {lua_isyieldable, lineheat_arm_503, lineheat_host_503},
+    {lua_pcallk, lineheat_arm_502, lineheat_host_502},
+    {lua_gettop, lineheat_arm_501, lineheat_host_501},
 };
 
 static const Abi *abi_of_process(void)
@@ -50,7 +50,8 @@ static const Abi *abi_of_process(void)
   for (size_t i = 0; i < sizeof abis / sizeof *abis; i++)
     if (abis[i].mark) return &abis[i];
   fputs("lineheat: this program does not export Lua's C API, so C libraries such as the agent cannot work in it; "
-        "choose another interpreter with --runtime\n", stderr);
+        "choose another interpreter with --runtime\n",
+        stderr);
   return NULL;
 }
 

@@ -16,23 +16,29 @@
 static uint16_t cell_width(uint32_t kind)
 {
   switch (kind) {
-  case HEAT_TEXT: case HEAT_SOURCE_TEXT: return 1;
-  case HEAT_LINE: case HEAT_TREE_COST: case HEAT_FRAME_SAMPLES: case HEAT_TIMELINE: case HEAT_EVENT: return 8;
+  case HEAT_TEXT:
+  case HEAT_SOURCE_TEXT: return 1;
+  case HEAT_LINE:
+  case HEAT_TREE_COST:
+  case HEAT_FRAME_SAMPLES:
+  case HEAT_TIMELINE:
+  case HEAT_EVENT: return 8;
   default: return 4;
   }
 }
 
 static const uint16_t fixed_columns[HEAT_KINDS] = {
-  [HEAT_TEXT] = 1, [HEAT_STRING] = 2, [HEAT_SOURCE] = 5, [HEAT_FUNCTION] = 7, [HEAT_THREAD] = 3,
-  [HEAT_VM_STATE] = 2, [HEAT_ZONE] = 1, [HEAT_TREE] = 5, [HEAT_FRAME] = 4, [HEAT_TIMELINE] = 3,
-  [HEAT_EVENT] = 6, [HEAT_NAME] = 2,
+    [HEAT_TEXT] = 1, [HEAT_STRING] = 2, [HEAT_SOURCE] = 5, [HEAT_FUNCTION] = 7, [HEAT_THREAD] = 3, [HEAT_VM_STATE] = 2,
+    [HEAT_ZONE] = 1, [HEAT_TREE] = 5,   [HEAT_FRAME] = 4,  [HEAT_TIMELINE] = 3, [HEAT_EVENT] = 6,  [HEAT_NAME] = 2,
 };
 
 static uint32_t usual_capacity(uint32_t kind)
 {
   switch (kind) {
   case HEAT_TEXT: return TEXT_CHUNK_ROWS;
-  case HEAT_LINE: case HEAT_TREE: case HEAT_TREE_COST: return COUNTER_CHUNK_ROWS;
+  case HEAT_LINE:
+  case HEAT_TREE:
+  case HEAT_TREE_COST: return COUNTER_CHUNK_ROWS;
   default: return DEFINITION_CHUNK_ROWS;
   }
 }
@@ -44,7 +50,10 @@ static bool add_chunk(HeatFile *file, uint32_t kind, uint32_t capacity)
   uint64_t bytes = HEAT_CHUNK_HEADER_BYTES + (uint64_t)capacity * table->columns * width;
   bytes = (bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
   HeatChunk *chunk = file->full ? NULL : mapping_grow(&file->mapping, bytes);
-  if (!chunk) { file->full = true; return false; }
+  if (!chunk) {
+    file->full = true;
+    return false;
+  }
   chunk->bytes = bytes;
   chunk->first_row = table->next_first;
   chunk->capacity = capacity;

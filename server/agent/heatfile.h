@@ -14,24 +14,24 @@
 #define HEATFILE_PATH_BYTES 4096
 
 typedef struct HeatTable {
-  HeatChunk *chunk;      /* the last one; earlier ones are full.  NULL: no row yet */
-  uint64_t next_first;   /* first_row of the next chunk */
-  uint16_t columns;      /* cells in a row */
+  HeatChunk *chunk;    /* the last one; earlier ones are full.  NULL: no row yet */
+  uint64_t next_first; /* first_row of the next chunk */
+  uint16_t columns;    /* cells in a row */
 } HeatTable;
 
 typedef struct HeatFile {
-  HeatHeader *header;              /* NULL: closed */
+  HeatHeader *header; /* NULL: closed */
   Mapping mapping;
   HeatTable tables[HEAT_KINDS];
   char path[HEATFILE_PATH_BYTES];
-  bool full;                       /* no more room: tables do not grow any more */
+  bool full; /* no more room: tables do not grow any more */
 } HeatFile;
 
 typedef struct HeatSettings {
-  const char *path;                /* NULL: a file without a name, for calibration */
-  const char *mode;                /* "trace", … */
-  const char *runtime;             /* "Lua 5.4" */
-  uint16_t line_columns;           /* columns of HEAT_LINE: 1 = hits, 3 = and times, 4 = and instructions */
+  const char *path;      /* NULL: a file without a name, for calibration */
+  const char *mode;      /* "trace", … */
+  const char *runtime;   /* "Lua 5.4" */
+  uint16_t line_columns; /* columns of HEAT_LINE: 1 = hits, 3 = and times, 4 = and instructions */
 } HeatSettings;
 
 bool heatfile_open(HeatFile *file, const HeatSettings *settings); /* false: errno says why */

@@ -39,39 +39,39 @@ typedef intptr_t lua_KContext;
 
 typedef struct lua_Debug {
   int event;
-  const char *name;            /* n */
-  const char *namewhat;        /* n */
-  const char *what;            /* S */
-  const char *source;          /* S */
+  const char *name;     /* n */
+  const char *namewhat; /* n */
+  const char *what;     /* S */
+  const char *source;   /* S */
 #if LUA_ABI == 504 || LUA_ABI == 505
-  size_t srclen;               /* S */
+  size_t srclen; /* S */
 #endif
-  int currentline;             /* l */
+  int currentline; /* l */
 #if LUA_IS_51
-  int nups;                    /* u */
-  int linedefined;             /* S */
-  int lastlinedefined;         /* S */
+  int nups;            /* u */
+  int linedefined;     /* S */
+  int lastlinedefined; /* S */
   char short_src[LUA_ABI_IDSIZE];
-  int i_ci;                    /* private: number of the CallInfo; LuaJIT: frame size and offset */
+  int i_ci; /* private: number of the CallInfo; LuaJIT: frame size and offset */
 #else
-  int linedefined;             /* S */
-  int lastlinedefined;         /* S */
-  unsigned char nups;          /* u */
-  unsigned char nparams;       /* u */
-  char isvararg;               /* u */
+  int linedefined;       /* S */
+  int lastlinedefined;   /* S */
+  unsigned char nups;    /* u */
+  unsigned char nparams; /* u */
+  char isvararg;         /* u */
 #if LUA_ABI == 505
-  unsigned char extraargs;     /* t */
+  unsigned char extraargs; /* t */
 #endif
-  char istailcall;             /* t */
+  char istailcall; /* t */
 #if LUA_ABI == 504
-  unsigned short ftransfer;    /* r */
-  unsigned short ntransfer;    /* r */
+  unsigned short ftransfer; /* r */
+  unsigned short ntransfer; /* r */
 #elif LUA_ABI == 505
-  int ftransfer;               /* r */
-  int ntransfer;               /* r */
+  int ftransfer; /* r */
+  int ntransfer; /* r */
 #endif
   char short_src[LUA_ABI_IDSIZE];
-  void *i_ci;                  /* private: the CallInfo */
+  void *i_ci; /* private: the CallInfo */
 #endif
 } lua_Debug;
 
@@ -87,8 +87,16 @@ enum { LUA_MASKCALL = 1, LUA_MASKRET = 2, LUA_MASKLINE = 4, LUA_MASKCOUNT = 8 };
 
 enum { LUA_OK = 0, LUA_YIELD = 1, LUA_MULTRET = -1 };
 enum {
-  LUA_TNONE = -1, LUA_TNIL = 0, LUA_TBOOLEAN = 1, LUA_TLIGHTUSERDATA = 2, LUA_TNUMBER = 3,
-  LUA_TSTRING = 4, LUA_TTABLE = 5, LUA_TFUNCTION = 6, LUA_TUSERDATA = 7, LUA_TTHREAD = 8
+  LUA_TNONE = -1,
+  LUA_TNIL = 0,
+  LUA_TBOOLEAN = 1,
+  LUA_TLIGHTUSERDATA = 2,
+  LUA_TNUMBER = 3,
+  LUA_TSTRING = 4,
+  LUA_TTABLE = 5,
+  LUA_TFUNCTION = 6,
+  LUA_TUSERDATA = 7,
+  LUA_TTHREAD = 8
 };
 
 #if LUA_IS_51
@@ -256,7 +264,7 @@ LUA_WEAK void luaJIT_profile_stop(lua_State *L);
 LUA_WEAK const char *luaJIT_profile_dumpstack(lua_State *L, const char *format, int depth, size_t *length);
 #endif
 
-#define lua_pop(L, n) lua_settop((L), -(n)-1)
+#define lua_pop(L, n) lua_settop((L), -(n) - 1)
 #define lua_newtable(L) lua_createtable((L), 0, 0)
 #define lua_pushcfunction(L, f) lua_pushcclosure((L), (f), 0)
 #define lua_tostring(L, index) lua_tolstring((L), (index), NULL)

@@ -103,7 +103,11 @@ int LUA_NAME(lineheat_arm)(lua_State *L)
   if (!t) return refuse(L, "out of memory", path);
   pthread_once(&once, prepare_process);
   const char *problem = LUA_NAME(tracer_open)(t, L, &(TracerSettings){path, mode});
-  if (problem) { int result = refuse(L, problem, path); free(t); return result; }
+  if (problem) {
+    int result = refuse(L, problem, path);
+    free(t);
+    return result;
+  }
   LUA_NAME(tracer_calibrate)(t);
   LUA_NAME(tracer_enlist)(t);
   set_sentinel(L, t);

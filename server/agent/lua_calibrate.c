@@ -10,13 +10,12 @@
 
 /* ---- Does the layout hold? ------------------------------------------------- */
 
-#define CHECKED_LINE 7                       /* where the checked function stands */
+#define CHECKED_LINE 7 /* where the checked function stands */
 #define CHECKED_LAST_LINE 9
-static const char checked_text[] =
-  "\n\n\n\n\n\nlocal function f()\nreturn 1\nend\nlocal x = f()\nreturn x\n";
+static const char checked_text[] = "\n\n\n\n\n\nlocal function f()\nreturn 1\nend\nlocal x = f()\nreturn x\n";
 
 typedef struct Check {
-  int calls;                                 /* of Lua functions seen */
+  int calls; /* of Lua functions seen */
   bool holds;
 } Check;
 
@@ -34,7 +33,8 @@ static bool find_closure(lua_State *L, const lua_Debug *ar, const void **closure
 #if LUA_IS_JIT
   uint64_t tagged;
   (void)ar;
-  if (!read_pointer(L, LAYOUT_STATE_BASE, &at) || !memory_read((const char *)at - 16, &tagged, sizeof tagged)) return false;
+  if (!read_pointer(L, LAYOUT_STATE_BASE, &at) || !memory_read((const char *)at - 16, &tagged, sizeof tagged))
+    return false;
   *closure = (const void *)(uintptr_t)(tagged & LAYOUT_POINTER_MASK);
   return true;
 #elif LUA_ABI == 501
@@ -51,8 +51,8 @@ static bool lines_are_where_we_look(const void *closure, int first, int second)
   const void *prototype;
   int32_t lines[2];
   return read_pointer(closure, LAYOUT_CLOSURE_FUNCTION, &prototype)
-         && memory_read((const char *)prototype + LAYOUT_LINES, lines, sizeof lines)
-         && lines[0] == first && lines[1] == second;
+         && memory_read((const char *)prototype + LAYOUT_LINES, lines, sizeof lines) && lines[0] == first
+         && lines[1] == second;
 }
 
 static bool caller_is_where_we_look(lua_State *L, const lua_Debug *ar)
@@ -75,7 +75,7 @@ static bool layout_holds_here(lua_State *L, lua_Debug *ar)
   const void *told = lua_topointer(L, -1);
   lua_pop(L, 1);
   if (!find_closure(L, ar, &closure) || closure != told) return false;
-  if (ar->linedefined != CHECKED_LINE) return true;      /* the main chunk */
+  if (ar->linedefined != CHECKED_LINE) return true; /* the main chunk */
   int second = LUA_IS_JIT ? CHECKED_LAST_LINE - CHECKED_LINE : CHECKED_LAST_LINE;
   return lines_are_where_we_look(closure, CHECKED_LINE, second) && caller_is_where_we_look(L, ar);
 }
@@ -128,7 +128,10 @@ static uint64_t fastest(Tracer *t, lua_State *L, const char *text, bool traced)
   return best;
 }
 
-static uint64_t excess(uint64_t traced, uint64_t plain) { return traced > plain ? traced - plain : 0; }
+static uint64_t excess(uint64_t traced, uint64_t plain)
+{
+  return traced > plain ? traced - plain : 0;
+}
 
 static void measure_events(Tracer *scratch, lua_State *L, HeatHeader *h)
 {
@@ -158,8 +161,8 @@ void LUA_NAME(tracer_calibrate)(Tracer *t)
     LUA_NAME(tracer_make_current)(before);
   }
   lua_close(L);
-  while (clock_monotonic_ns() - t->file.header->first_monotonic_ns < CLOCK_LEAST_NS)
-    ; /* long enough that two readings of both clocks give a rate */
+  while (clock_monotonic_ns() - t->file.header->first_monotonic_ns
+         < CLOCK_LEAST_NS); /* long enough that two readings of both clocks give a rate */
   heatfile_stamp_clock(&t->file, t->clock);
   HeatHeader *h = t->file.header;
   double ticks = (double)(h->now_ticks - h->first_ticks);

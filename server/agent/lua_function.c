@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #define FIRST_SOURCES 64u
-#define TEXT_MOST_BYTES 60000u   /* of a chunk that came from no file */
+#define TEXT_MOST_BYTES 60000u /* of a chunk that came from no file */
 #define NAME_MOST_BYTES 200u
-#define NEVER UINT64_MAX         /* an epoch: verify at each call */
+#define NEVER UINT64_MAX /* an epoch: verify at each call */
 
 /* ---- Sources --------------------------------------------------------------
 **
@@ -84,9 +84,9 @@ static uint32_t define_source(Tracer *t, const lua_Debug *ar, uint64_t hash)
   }
   if (ar->source[0] == '@') name_row = define_path(file, ar->source + 1, source_length(ar) - 1);
   else name_row = heatfile_string(file, name, strlen(name));
-  return heatfile_row32(file, HEAT_SOURCE, (uint32_t[]){
-    name_row, heatfile_string(file, kind, strlen(kind)),
-    heatfile_string(file, ar->source, text), (uint32_t)hash, (uint32_t)(hash >> 32)});
+  return heatfile_row32(file, HEAT_SOURCE,
+                        (uint32_t[]){name_row, heatfile_string(file, kind, strlen(kind)),
+                                     heatfile_string(file, ar->source, text), (uint32_t)hash, (uint32_t)(hash >> 32)});
 }
 
 static uint64_t source_hash(const lua_Debug *ar)
@@ -131,7 +131,10 @@ static uint32_t lines_of_file(const char *path)
   uint32_t lines = 1;
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return 0;
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) { close(fd); return 0; }
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(fd);
+    return 0;
+  }
   for (ssize_t n; (n = read(fd, block, sizeof block)) > 0;)
     for (ssize_t i = 0; i < n; i++) lines += block[i] == '\n' || block[i] == '\r';
   close(fd);
@@ -202,16 +205,23 @@ Function *LUA_NAME(tracer_function)(Tracer *t, lua_State *L, lua_Debug *ar, cons
   bool native = ar->what[0] == 'C', main = ar->what[0] == 'm';
   uint64_t sources = t->source_count;
   SourceEntry source = source_of(t, ar);
-  if (source.transient) t->epoch++;                                    /* memory of collected chunks may serve again */
+  if (source.transient) t->epoch++; /* memory of collected chunks may serve again */
   else if (t->source_count > sources) calltree_forget_last_edges(&t->tree);
   name_function(name, sizeof name, ar);
-  Function *f = calltree_define(&t->tree, key, t->layout_is_known ? layout_guard(key, native) : 0, &(FunctionFacts){
-    .name = name, .kind = native ? "native" : main ? "main" : "lua",
-    .source_row = source.row, .source = source.hash,
-    .first_line = main || native ? 0 : (uint32_t)ar->linedefined,
-    .last_line = main ? last_line_of_main(L, ar) : native ? 0 : (uint32_t)ar->lastlinedefined,
-    .identity = identity_of(ar, key, source.hash), .native = native,
-    .transient = source.transient || (!t->layout_is_known && !native)});
+  Function *f = calltree_define(&t->tree, key, t->layout_is_known ? layout_guard(key, native) : 0,
+                                &(FunctionFacts){.name = name,
+                                                 .kind = native ? "native"
+                                                         : main ? "main"
+                                                                : "lua",
+                                                 .source_row = source.row,
+                                                 .source = source.hash,
+                                                 .first_line = main || native ? 0 : (uint32_t)ar->linedefined,
+                                                 .last_line = main     ? last_line_of_main(L, ar)
+                                                              : native ? 0
+                                                                       : (uint32_t)ar->lastlinedefined,
+                                                 .identity = identity_of(ar, key, source.hash),
+                                                 .native = native,
+                                                 .transient = source.transient || (!t->layout_is_known && !native)});
   f->epoch = main || !t->layout_is_known ? NEVER : t->epoch;
   return f;
 }

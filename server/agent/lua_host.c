@@ -76,9 +76,15 @@ static int handle_message(lua_State *L)
 {
   if (!lua_isstring(L, 1)) return 1;
   lua_getglobal(L, "debug");
-  if (!lua_istable(L, -1)) { lua_settop(L, 1); return 1; }
+  if (!lua_istable(L, -1)) {
+    lua_settop(L, 1);
+    return 1;
+  }
   lua_getfield(L, -1, "traceback");
-  if (lua_type(L, -1) != LUA_TFUNCTION) { lua_settop(L, 1); return 1; }
+  if (lua_type(L, -1) != LUA_TFUNCTION) {
+    lua_settop(L, 1);
+    return 1;
+  }
   lua_pushvalue(L, 1);
   lua_pushinteger(L, 2);
   lua_call(L, 2, 1);
@@ -103,8 +109,7 @@ static int handle_message(lua_State *L)
 {
   const char *message = lua_tostring(L, 1);
   if (message) luaL_traceback(L, L, message, 1);
-  else if (!lua_isnoneornil(L, 1) && !luaL_callmeta(L, 1, "__tostring"))
-    lua_pushstring(L, "(no error message)");
+  else if (!lua_isnoneornil(L, 1) && !luaL_callmeta(L, 1, "__tostring")) lua_pushstring(L, "(no error message)");
   return 1;
 }
 
@@ -196,7 +201,7 @@ static lua_State *interruptible; /* a signal handler is given no argument of our
 
 static void set_interrupt_handler(void (*handler)(int))
 {
-  struct sigaction action = { .sa_handler = handler, .sa_flags = interrupt_signal_flags() };
+  struct sigaction action = {.sa_handler = handler, .sa_flags = interrupt_signal_flags()};
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
 }
@@ -329,8 +334,7 @@ static void widen_search(lua_State *L)
   if (!default_is_used("LUA_CPATH")) return;
   if (access(SYSTEM_LIBRARIES, F_OK) == 0)
     widen(L, "cpath", LAST_LOCAL_CPATH, SYSTEM_LIBRARIES "/lua/5.%d/?.so;/usr/lib/lua/5.%d/?.so");
-  else
-    widen(L, "cpath", LAST_LOCAL_CPATH, "/usr/lib64/lua/5.%d/?.so;/usr/lib/lua/5.%d/?.so");
+  else widen(L, "cpath", LAST_LOCAL_CPATH, "/usr/lib64/lua/5.%d/?.so;/usr/lib/lua/5.%d/?.so");
 }
 
 /* ---- The order of things -------------------------------------------------- */
@@ -352,7 +356,7 @@ static int run(lua_State *L)
 /* arguments: name, configuration, script, arguments of the script; then NULL. */
 int LUA_NAME(lineheat_host)(int count, char **arguments)
 {
-  Host host = { arguments[0], arguments[1], arguments + 2, count - 3 };
+  Host host = {arguments[0], arguments[1], arguments + 2, count - 3};
   lua_State *L = luaL_newstate();
   if (!L) {
     print_message(host.name, "cannot create state: not enough memory");

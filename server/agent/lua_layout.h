@@ -20,17 +20,17 @@
 
 #if LUA_IS_JIT
 #define LAYOUT_STATE_BASE 32
-#define LAYOUT_CLOSURE_FFID 10       /* 0: a Lua function */
+#define LAYOUT_CLOSURE_FFID 10 /* 0: a Lua function */
 #define LAYOUT_CLOSURE_FUNCTION 32
-#define LAYOUT_CLOSURE_C 40          /* the C function, behind the header */
-#define LAYOUT_LINES (-32)           /* GCproto.firstline, numline; GCproto has 104 bytes */
+#define LAYOUT_CLOSURE_C 40 /* the C function, behind the header */
+#define LAYOUT_LINES (-32)  /* GCproto.firstline, numline; GCproto has 104 bytes */
 #define LAYOUT_POINTER_MASK 0x7fffffffffffull
 #elif LUA_ABI == 501
 #define LAYOUT_STATE_CI 40
 #define LAYOUT_CI_FUNC 8
 #define LAYOUT_CLOSURE_FUNCTION 32
 #define LAYOUT_CLOSURE_IS_C 10
-#define LAYOUT_LINES 96              /* Proto.linedefined, lastlinedefined */
+#define LAYOUT_LINES 96 /* Proto.linedefined, lastlinedefined */
 #else
 #define LAYOUT_CI_PREVIOUS 16
 #define LAYOUT_VALUE_TAG 8
@@ -93,7 +93,7 @@ static inline uint64_t layout_guard(const void *key, bool native)
 static inline uintptr_t layout_frame(const lua_Debug *ar)
 {
 #if LUA_IS_JIT
-  return (uintptr_t)(ar->i_ci & 0xffff);   /* slots from the bottom of the stack */
+  return (uintptr_t)(ar->i_ci & 0xffff); /* slots from the bottom of the stack */
 #else
   return (uintptr_t)ar->i_ci;
 #endif

@@ -12,8 +12,8 @@
 
 #define FIRST_STACKS 64u
 #define FIRST_FRAMES 8u
-#define LINE_CELLS 3u               /* hits, self, off-CPU */
-#define GAP_TICKS 200000u           /* a longer interval is compared with the thread's CPU clock */
+#define LINE_CELLS 3u     /* hits, self, off-CPU */
+#define GAP_TICKS 200000u /* a longer interval is compared with the thread's CPU clock */
 #define TRACE_MASK (LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE)
 
 static const char no_space[] = "no space left for the heat file: recording ended, the program went on";
@@ -24,9 +24,9 @@ static const char no_space[] = "no space left for the heat file: recording ended
 ** for each thread, and the hook only compares.  A process with several states
 ** has one tracer for each; the list only grows. */
 
-static Tracer nobody;               /* its 'running' is NULL: no event is ever its */
+static Tracer nobody; /* its 'running' is NULL: no event is ever its */
 static _Thread_local Tracer *tracer __attribute__((tls_model("initial-exec"))) = &nobody;
-static Tracer *tracers;             /* pushed with compare-and-swap */
+static Tracer *tracers; /* pushed with compare-and-swap */
 
 Tracer *LUA_NAME(tracer_make_current)(Tracer *t)
 {
@@ -44,13 +44,15 @@ SLOW Tracer *find_tracer(lua_State *L)
   return NULL;
 }
 
-Tracer *LUA_NAME(tracer_first)(void) { return __atomic_load_n(&tracers, __ATOMIC_ACQUIRE); }
+Tracer *LUA_NAME(tracer_first)(void)
+{
+  return __atomic_load_n(&tracers, __ATOMIC_ACQUIRE);
+}
 
 void LUA_NAME(tracer_enlist)(Tracer *t)
 {
   t->next = __atomic_load_n(&tracers, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&tracers, &t->next, t, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-    ;
+  while (!__atomic_compare_exchange_n(&tracers, &t->next, t, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 /* ---- Time -----------------------------------------------------------------
@@ -246,7 +248,11 @@ SLOW bool grow_frames(Tracer *t)
 void LUA_NAME(tracer_forked)(Tracer *t)
 {
   if (t->closed || !t->file.header) return;
-  if (!heatfile_fork(&t->file)) { t->closed = true; t->running = NULL; return; }
+  if (!heatfile_fork(&t->file)) {
+    t->closed = true;
+    t->running = NULL;
+    return;
+  }
   t->file.header->start_cpu_ns = t->gap_cpu_ns = clock_thread_cpu_ns();
   t->gap_ticks = t->last_ticks = t->row_ticks = clock_ticks(t->clock);
   t->file.header->current_row = t->row ? t->row->row : 0;
@@ -404,14 +410,20 @@ static __attribute__((noinline)) void find_frame(Tracer *t, lua_State *L, lua_De
 #if LUA_IS_JIT
   if (unwind_to(t, id)) return;
   /* A vararg function moves its frame up between its call event and its first line. */
-  if (t->top > t->stack->bottom && t->line == t->row->slots && top_runs(t, L, ar)) { t->top->id = id; return; }
+  if (t->top > t->stack->bottom && t->line == t->row->slots && top_runs(t, L, ar)) {
+    t->top->id = id;
+    return;
+  }
 #elif LUA_ABI == 501
   if (unwind_to(t, id)) {
     if (top_runs(t, L, ar)) return;
     pop(t); /* a tail call: another function took the frame */
   }
 #else
-  if (is_open(t, id)) { unwind_to(t, id); return; }
+  if (is_open(t, id)) {
+    unwind_to(t, id);
+    return;
+  }
   unwind_to(t, 0);
   anchor(t);
 #endif
@@ -484,7 +496,10 @@ static inline void called(Tracer *t, lua_State *L, lua_Debug *ar, uintptr_t id)
   if (RARE(t->top->id >= id)) unwind_before_call(t, id);
 #else
   if (RARE(ar->event == LUA_HOOKTAILCALL)) {
-    if (is_open(t, id)) { unwind_to(t, id); pop(t); }
+    if (is_open(t, id)) {
+      unwind_to(t, id);
+      pop(t);
+    }
   } else if (LIKELY(t->layout_is_known)) {
     uintptr_t caller = (uintptr_t)layout_pointer(ar->i_ci, LAYOUT_CI_PREVIOUS);
     if (RARE(t->top->id != caller)) unwind_before_call(t, caller);
@@ -535,7 +550,10 @@ static inline void line_in_top_frame(Tracer *t, lua_Debug *ar, ClockKind clock)
     return;
   }
   uint64_t now = clock_ticks(clock), ticks = now - t->last_ticks;
-  if (RARE(ticks > GAP_TICKS)) { line_after_gap(t, slot, now); return; }
+  if (RARE(ticks > GAP_TICKS)) {
+    line_after_gap(t, slot, now);
+    return;
+  }
   t->last_ticks = now;
   t->line[SLOT_SELF] += ticks;
   slot[SLOT_HITS]++;
@@ -558,8 +576,14 @@ static inline __attribute__((always_inline)) void trace(lua_State *L, lua_Debug 
   else call_or_return_with_monotonic(L, ar);
 }
 
-static void trace_with_tsc(lua_State *L, lua_Debug *ar) { trace(L, ar, CLOCK_KIND_TSC); }
-static void trace_with_monotonic(lua_State *L, lua_Debug *ar) { trace(L, ar, CLOCK_KIND_MONOTONIC); }
+static void trace_with_tsc(lua_State *L, lua_Debug *ar)
+{
+  trace(L, ar, CLOCK_KIND_TSC);
+}
+static void trace_with_monotonic(lua_State *L, lua_Debug *ar)
+{
+  trace(L, ar, CLOCK_KIND_MONOTONIC);
+}
 
 /* ---- Hits alone ------------------------------------------------------------
 **
@@ -614,7 +638,10 @@ static __attribute__((noinline)) void hit_elsewhere(lua_State *L, lua_Debug *ar)
 static void count_hits(lua_State *L, lua_Debug *ar)
 {
   Tracer *t = tracer;
-  if (RARE(L != t->running)) { hit_elsewhere(L, ar); return; }
+  if (RARE(L != t->running)) {
+    hit_elsewhere(L, ar);
+    return;
+  }
   const void *key = layout_running(L, ar);
   if (LIKELY(key == t->last_key && layout_guard(key, false) == t->last_guard)) hit(t, ar);
   else hit_in_another_function(t, L, ar);
@@ -629,12 +656,19 @@ static void count_hits_asking(lua_State *L, lua_Debug *ar)
 
 /* ---- Life ------------------------------------------------------------------ */
 
-static bool is_coverage(const TracerSettings *settings) { return strcmp(settings->mode, "coverage") == 0; }
+static bool is_coverage(const TracerSettings *settings)
+{
+  return strcmp(settings->mode, "coverage") == 0;
+}
 
 static const char *runtime_name(void)
 {
-  return LUA_IS_JIT ? "LuaJIT" : LUA_ABI == 501 ? "Lua 5.1" : LUA_ABI == 502 ? "Lua 5.2" : LUA_ABI == 503 ? "Lua 5.3"
-       : LUA_ABI == 504 ? "Lua 5.4" : "Lua 5.5";
+  return LUA_IS_JIT       ? "LuaJIT"
+         : LUA_ABI == 501 ? "Lua 5.1"
+         : LUA_ABI == 502 ? "Lua 5.2"
+         : LUA_ABI == 503 ? "Lua 5.3"
+         : LUA_ABI == 504 ? "Lua 5.4"
+                          : "Lua 5.5";
 }
 
 static const char *make_tables(Tracer *t, lua_State *L, bool coverage)
@@ -658,7 +692,10 @@ const char *LUA_NAME(tracer_open)(Tracer *t, lua_State *L, const TracerSettings 
   t->clock = clock_tsc_is_invariant() ? CLOCK_KIND_TSC : CLOCK_KIND_MONOTONIC;
   t->mask = coverage ? LUA_MASKLINE : TRACE_MASK;
   const char *problem = make_tables(t, L, coverage);
-  if (problem) { heatfile_close(&t->file); return problem; }
+  if (problem) {
+    heatfile_close(&t->file);
+    return problem;
+  }
   heatfile_stamp_clock(&t->file, t->clock);
   return NULL;
 }

@@ -30,9 +30,18 @@ static uint64_t read_clock(clockid_t id)
   return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-uint64_t clock_monotonic_ns(void) { return read_clock(CLOCK_MONOTONIC); }
-uint64_t clock_wall_ns(void) { return read_clock(CLOCK_REALTIME); }
-uint64_t clock_thread_cpu_ns(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+uint64_t clock_monotonic_ns(void)
+{
+  return read_clock(CLOCK_MONOTONIC);
+}
+uint64_t clock_wall_ns(void)
+{
+  return read_clock(CLOCK_REALTIME);
+}
+uint64_t clock_thread_cpu_ns(void)
+{
+  return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
 
 bool clock_tsc_is_invariant(void)
 {
@@ -67,10 +76,16 @@ bool mapping_open(Mapping *m, const char *path)
 void *mapping_grow(Mapping *m, uint64_t bytes)
 {
   char *at = m->base + m->bytes;
-  if (bytes > m->reserved - m->bytes) { errno = ENOSPC; return NULL; }
+  if (bytes > m->reserved - m->bytes) {
+    errno = ENOSPC;
+    return NULL;
+  }
   /* Blocks exist before they are mapped, so a full disk is an error here and never a SIGBUS. */
   int error = posix_fallocate(m->fd, (off_t)m->bytes, (off_t)bytes);
-  if (error) { errno = error; return NULL; }
+  if (error) {
+    errno = error;
+    return NULL;
+  }
   if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED, m->fd, (off_t)m->bytes) == MAP_FAILED)
     return NULL;
   m->bytes += bytes;

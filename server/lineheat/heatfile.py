@@ -308,15 +308,15 @@ class HeatFileReader:
         tables = self._tables
         tables.begin(is_last)
         self._take_rows(USERS_FIRST)
-        counters = {kind: self._counters(kind) for kind in (Kind.LINE, Kind.TREE_COST, Kind.FRAME_SAMPLES)}
-        lines = LineSlots(*counters[Kind.LINE])
-        frames = tables.frame_tree(self._published(Kind.FRAME), counters[Kind.FRAME_SAMPLES])
+        lines = tables.line_slots(self._counters(Kind.LINE))
+        calls = tables.call_tree(self._published(Kind.TREE), self._counters(Kind.TREE_COST))
+        frames = tables.frame_tree(self._published(Kind.FRAME), self._counters(Kind.FRAME_SAMPLES))
         recording = _recording(header)
         if lines.self_ticks is not None and recording.ns_per_tick is None:
             tables.miss("The clock was not calibrated: there are no times, only shares.")
         return Snapshot(
             lines=lines,
-            calls=tables.call_tree(self._published(Kind.TREE), counters[Kind.TREE_COST]),
+            calls=calls,
             frames=frames,
             timelines=tuple(self._timeline(chunk) for chunk in self._chunks[Kind.TIMELINE]),
             events=tuple(self._events(chunk) for chunk in self._chunks[Kind.EVENT]),
@@ -702,6 +702,12 @@ class _Tables:
         self._claimed[first : first + slots] = b"\1" * slots
         return True
 
+    def line_slots(self, counters: list[Column]) -> LineSlots:
+        """One column: hits; three: and times; four: and instructions."""
+        if self._claimed and not counters:
+            counters = [Column("Q")]  # somebody shortened the file since
+        return LineSlots(*_fitted(counters, len(self._claimed)))
+
     # -- the tracer's tree --
 
     def _take_calls(self, owner: int, first: int, columns: list[Column]) -> int:
@@ -761,7 +767,9 @@ class _Tables:
 
     def call_tree(self, published: tuple[range, ...], counters: list[Column]) -> CallTree:
         parent, call_slot, function, first_slot, via = (column[:] for column in self.calls)
-        calls, self_ticks, off_cpu_ticks, *more = _fitted(counters or [Column("Q")] * 3, len(parent))
+        calls, self_ticks, off_cpu_ticks, *more = _fitted(
+            counters or [Column("Q") for _ in range(3)], len(parent)
+        )
         return CallTree(
             published=published,
             parent=parent,
@@ -835,9 +843,9 @@ def _put(rows: list[_Row], row: int, value: _Row, void: _Row) -> None:
 def _fitted(columns: Iterable[Column], rows: int) -> Iterator[Column]:
     """Counters cut or filled up to the rows of their tree."""
     for column in columns:
-        fitted = column[:rows]
-        _pad(fitted, rows)
-        yield fitted
+        del column[rows:]
+        _pad(column, rows)
+        yield column
 
 
 # ---- Header ----------------------------------------------------------------------------------

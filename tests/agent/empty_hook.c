@@ -2,7 +2,10 @@
 ** Compiled once for each ABI, with -DLUA_ABI=…, against the agent's lua_abi.h. */
 #include "lua_abi.h"
 
-static void empty_hook(lua_State *L, lua_Debug *ar) { (void)L, (void)ar; }
+static void empty_hook(lua_State *L, lua_Debug *ar)
+{
+  (void)L, (void)ar;
+}
 
 __attribute__((visibility("default"))) int empty_line_hook(lua_State *L);
 __attribute__((visibility("default"))) int empty_call_hook(lua_State *L);

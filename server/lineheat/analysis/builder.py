@@ -155,4 +155,5 @@ def _within(totals: Column | None, selves: Column | None, whole: int) -> Column 
     or where a call was too deep for the tree, so that its self has no row."""
     if totals is None or selves is None:
         return None
-    return column([max(own, min(total, whole)) for own, total in zip(selves, totals, strict=True)])
+    pairs = zip(selves, totals, strict=True)
+    return column([own if total < own else total if total < whole else whole for own, total in pairs])

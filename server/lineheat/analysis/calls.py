@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import compress
 
 from lineheat.analysis.lines import Lines
-from lineheat.analysis.sums import NOWHERE, add_up, column, empty_sums, tree_totals
+from lineheat.analysis.sums import NOWHERE, add_up, add_up_sparse, column, empty_sums, tree_totals
 from lineheat.model.snapshot import Snapshot
 from lineheat.model.tables import NO_FUNCTION, CallTree, Column, Function, LineSlots
 
@@ -36,6 +36,8 @@ class CallShape:
 
     def extend(self, snapshot: Snapshot, new_functions: Sequence[int]) -> None:
         functions = snapshot.functions
+        for places in (self.self_line, self.total_line):
+            _pad(places, len(snapshot.lines.hits or ()), NOWHERE)
         for row in new_functions:
             function = functions[row]
             if function is not None:
@@ -51,8 +53,6 @@ class CallShape:
 
     def _add_run(self, first: int, line: int, slots: int) -> None:
         """A run of slots counts for the lines from row 'line' on."""
-        _pad(self.self_line, first + slots, NOWHERE)
-        _pad(self.total_line, first + slots, NOWHERE)
         lines = Column("i", range(line, line + slots))
         self.self_line[first : first + slots] = lines
         self.total_line[first : first + slots] = lines
@@ -150,7 +150,7 @@ def _hits(slots: LineSlots, shape: CallShape, lines: Lines) -> tuple[Column, dic
     """Hits by line.  Those of slots 0 stand apart, by row: they are calls that have no row in the tree."""
     hits = empty_sums(len(lines))
     if slots.hits is not None:
-        add_up(hits, shape.self_line, slots.hits)
+        add_up_sparse(hits, shape.self_line, slots.hits)
     cut_calls = lines.take_no_line(hits)
     return column(hits[:-1]), cut_calls
 
@@ -167,7 +167,8 @@ def _selves(counts: Column | None, shape: CallShape, lines: Lines) -> Column | N
     if counts is None:
         return None
     sums = empty_sums(len(lines))
-    add_up(sums, shape.self_line, counts)
+    if any(counts):
+        add_up_sparse(sums, shape.self_line, counts)
     lines.book_no_line(sums)
     return column(sums[:-1])
 
@@ -178,13 +179,17 @@ def _selves_and_totals(
     """Self by line, total by line, total by function."""
     if counts is None or tree is None:
         return None, None, None
-    line_total = empty_sums(len(lines))
-    add_up(line_total, shape.total_line, counts)
+    line_self, line_total = empty_sums(len(lines)), empty_sums(len(lines))
+    places = zip(compress(shape.self_line, counts), compress(shape.total_line, counts), strict=True)
+    for (self_line, total_line), count in zip(places, filter(None, counts), strict=False):
+        line_self[self_line] += count
+        line_total[total_line] += count
+    lines.book_no_line(line_self)
     lines.book_no_line(line_total)
     add_up(line_total, shape.outer_line, tree)
     function_total = empty_sums(len(lines.shown))
     add_up(function_total, shape.outer_function, tree)
-    return _selves(counts, shape, lines), column(line_total[:-1]), column(function_total[:-1])
+    return column(line_self[:-1]), column(line_total[:-1]), column(function_total[:-1])
 
 
 def new_rows(before: Sequence[range], now: Sequence[range]) -> list[range]:

@@ -15,10 +15,15 @@ def empty_sums(cells: int) -> list[int]:
     return [0] * (cells + 1)
 
 
-def add_up(sums: list[int], places: Iterable[int], counts: Column) -> None:
-    """sums[places[i]] += counts[i] for each i; quick where most counts are 0."""
-    for place, count in zip(compress(places, counts), filter(None, counts), strict=False):
+def add_up(sums: list[int], places: Iterable[int], counts: Iterable[int]) -> None:
+    """sums[places[i]] += counts[i] for each i."""
+    for place, count in zip(places, counts, strict=False):
         sums[place] += count
+
+
+def add_up_sparse(sums: list[int], places: Iterable[int], counts: Column) -> None:
+    """The same, quicker where many counts are 0."""
+    add_up(sums, compress(places, counts), filter(None, counts))
 
 
 def tree_totals(parent: Column, own: Column) -> Column:

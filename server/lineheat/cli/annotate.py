@@ -7,13 +7,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from lineheat.analysis.figures import LineFigures
 from lineheat.analysis.builder import view_of
+from lineheat.analysis.figures import LineFigures
 from lineheat.analysis.shares import heat_bucket
 from lineheat.analysis.view import View
 from lineheat.cli.options import Options
 from lineheat.cli.sources import SourceText, SourceTexts, read_source
-from lineheat.cli.terminal import HEAT_GLYPHS, HEAT_STYLES, count, duration, percent, printable, stdout_console
+from lineheat.cli.terminal import (
+    HEAT_GLYPHS,
+    HEAT_STYLES,
+    count,
+    duration,
+    percent,
+    printable,
+    stdout_console,
+)
 from lineheat.heatfile import read
 from lineheat.model.errors import LineheatError
 from lineheat.session.folder import find_profile
@@ -41,7 +49,9 @@ def print_annotated(console: Console, view: View, place: str, text: SourceText) 
     for number, content in enumerate(text.lines, 1):
         if number == len(text.lines) and not content:
             break  # what follows the last line end is no line
-        console.print(_annotated_line(view, number, figures.get(number, ()), content), no_wrap=True, crop=False)
+        console.print(
+            _annotated_line(view, number, figures.get(number, ()), content), no_wrap=True, crop=False
+        )
 
 
 def _annotated_line(view: View, number: int, figures: Sequence[LineFigures], content: str) -> Text:
@@ -68,9 +78,13 @@ def _places(view: View, wanted: Sequence[str]) -> list[str]:
         files = view.files
         if not files:
             raise LineheatError("nothing-recorded", "no line of a file has been recorded in this profile")
-        return sorted(files, key=lambda file: -sum(line.self_ns or line.hits or 0 for line in view.lines_of(file)))
+        return sorted(
+            files, key=lambda file: -sum(line.self_ns or line.hits or 0 for line in view.lines_of(file))
+        )
     places = [os.path.abspath(name) for name in wanted]
     for name, path in zip(wanted, places, strict=True):
         if path not in view.files:
-            raise LineheatError("no-source", f"no line of {name} was recorded in this profile; 'lineheat show' lists what was")
+            raise LineheatError(
+                "no-source", f"no line of {name} was recorded in this profile; 'lineheat show' lists what was"
+            )
     return places

@@ -1,4 +1,4 @@
-"""What the command line says, parsed into values; names are fixed by DESIGN of the command line in the README."""
+"""What the command line says, as values.  Names are fixed: others script against them."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -39,7 +39,6 @@ class Options:
     sources: tuple[str, ...] = ()
     top: int = DEFAULT_TOP
     json: bool = False
-    corrected: bool = False
 
 
 class _Parser(argparse.ArgumentParser):
@@ -81,47 +80,71 @@ def _make_parser() -> _Parser:
     return parser
 
 
-_Verbs = "argparse._SubParsersAction[_Parser]"
+def _add_run(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    run = _verb(
+        verbs, "run", "run a script under the profiler", usage="lineheat run [options] [--] SCRIPT [ARG …]"
+    )
+    run.add_argument(
+        "--mode",
+        choices=MODES,
+        default="trace",
+        help="trace: hits, time and calls, exact; coverage: hits alone, at little cost",
+    )
+    run.add_argument(
+        "--runtime",
+        metavar="NAME|PATH",
+        help="see 'lineheat runtimes'; default: what the script asks for, else what is here",
+    )
+    run.add_argument(
+        "-o",
+        dest="output",
+        type=Path,
+        metavar="FILE.heat",
+        help="where the profile is saved; default: the session folder",
+    )
+    run.add_argument(
+        "--report", choices=REPORTS, default="lines", help="what is printed on stderr at the end"
+    )
+    run.add_argument(
+        "rest",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT [ARG …]",
+        help="all from the first word that is no option",
+    )
 
 
-def _add_run(verbs: _Verbs) -> None:
-    run = _verb(verbs, "run", "run a script under the profiler", usage="lineheat run [options] [--] SCRIPT [ARG …]")
-    run.add_argument("--mode", choices=MODES, default="trace", help="trace: hits, time and calls, exact; coverage: hits alone, at little cost")
-    run.add_argument("--runtime", metavar="NAME|PATH", help="see 'lineheat runtimes'; default: what the script asks for, else what is here")
-    run.add_argument("-o", dest="output", type=Path, metavar="FILE.heat", help="where the profile is saved; default: the session folder")
-    run.add_argument("--report", choices=REPORTS, default="lines", help="what is printed on stderr at the end")
-    run.add_argument("rest", nargs=argparse.REMAINDER, metavar="SCRIPT [ARG …]", help="all from the first word that is no option")
-
-
-def _add_show(verbs: _Verbs) -> None:
+def _add_show(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     show = _verb(verbs, "show", "figures of a profile, live or saved")
     show.add_argument("file", metavar="FILE", help="a heat file, or a session's ID")
     what = show.add_mutually_exclusive_group()
     for name in ("lines", "functions", "tree"):
-        what.add_argument(f"--{name}", dest="report", action="store_const", const=name, help=f"the costliest {name}")
+        what.add_argument(
+            f"--{name}", dest="report", action="store_const", const=name, help=f"the costliest {name}"
+        )
     show.set_defaults(report="lines")
     show.add_argument("--top", type=_positive, default=DEFAULT_TOP, metavar="N", help="how many rows")
-    show.add_argument("--corrected", action="store_true", help="with the estimated cost of the tracer taken off (PUC Lua only)")
     show.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
 
-def _add_annotate(verbs: _Verbs) -> None:
+def _add_annotate(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     annotate = _verb(verbs, "annotate", "source with figures in the margin")
     annotate.add_argument("file", metavar="FILE", help="a heat file, or a session's ID")
     annotate.add_argument("sources", metavar="SOURCE", nargs="*", help="files to show; default: all that ran")
 
 
-def _add_runtimes(verbs: _Verbs) -> None:
+def _add_runtimes(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     runtimes = _verb(verbs, "runtimes", "what can be profiled on this machine")
     runtimes.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
 
-def _add_sessions(verbs: _Verbs) -> None:
+def _add_sessions(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     sessions = _verb(verbs, "sessions", "what runs under the profiler, or ran")
     sessions.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
 
-def _verb(verbs: _Verbs, name: str, summary: str, usage: str | None = None) -> _Parser:
+def _verb(
+    verbs: "argparse._SubParsersAction[_Parser]", name: str, summary: str, usage: str | None = None
+) -> _Parser:
     parser = verbs.add_parser(name, help=summary, description=summary, usage=usage, allow_abbrev=False)
     parser.set_defaults(verb=name)
     return parser

@@ -23,7 +23,12 @@ def print_lines(console: Console, view: View, top: int) -> None:
     for line in view.hottest_lines(top):
         figures = (duration(line.self_ns), duration(line.total_ns), count(line.hits))
         where = place(line.file, line.chunk, line.line)
-        table.add_row(*_heat(view.self_share(line)), *figures, where, printable(texts.line(line.file or line.chunk or "", line.line).strip()))
+        table.add_row(
+            *_heat(view.self_share(line)),
+            *figures,
+            where,
+            printable(texts.line(line.file or line.chunk or "", line.line).strip()),
+        )
     _print(console, table, "no line of the program has been recorded")
 
 
@@ -79,7 +84,9 @@ def _losses(view: View) -> list[str]:
     sentences = [f"note: {recording.note}"] if recording.note else []
     sentences += [f"incomplete: {sentence}" for sentence in recording.missing]
     if losses.cut_stacks:
-        sentences.append(f"{losses.cut_stacks:,} paths were deeper than the tree goes; they count for their callers")
+        sentences.append(
+            f"{losses.cut_stacks:,} paths were deeper than the tree goes; they count for their callers"
+        )
     if losses.full_tables:
         sentences.append(f"{losses.full_tables:,} functions or paths found no room in the profile")
     if losses.evicted_threads:

@@ -38,7 +38,11 @@ def _report(options: Options, result: RunResult) -> None:
     console = stderr_console()
     record = result.session.record
     if not result.was_recorded:
-        how = f"exit status {result.exit_status}" if result.exit_status < 128 else _signal_name(result.exit_status)
+        how = (
+            f"exit status {result.exit_status}"
+            if result.exit_status < 128
+            else _signal_name(result.exit_status)
+        )
         console.print(f"lineheat: nothing was recorded: {options.script} did not begin to run ({how})")
         return
     if options.report == "none":

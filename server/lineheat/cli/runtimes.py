@@ -23,7 +23,9 @@ def runtimes(options: Options) -> int:
     for heading in ("runtime", "version", "modes", "where"):
         table.add_column(heading, no_wrap=True)
     for runtime, can in found:
-        table.add_row(runtime.name, runtime.version, ", ".join(can.modes) or can.obstacle, printable(str(runtime.path)))
+        table.add_row(
+            runtime.name, runtime.version, ", ".join(can.modes) or can.obstacle, printable(str(runtime.path))
+        )
     stdout_console().print(table)
     return 0
 

@@ -28,7 +28,9 @@ class SourceTexts:
         self._texts: dict[str, SourceText | None] = {}
         session = session_of_profile(profile) if profile else None
         self._kept = (
-            {path: session.sources / digest for path, digest in session.record.sources.items()} if session else {}
+            {path: session.sources / digest for path, digest in session.record.sources.items()}
+            if session
+            else {}
         )
 
     def of(self, place: str) -> SourceText | None:

@@ -102,7 +102,7 @@ def create_session(script: str, mode: str, runtime: str, output: Path | None) ->
     except OSError as error:
         raise LineheatError(
             "session-folder",
-            f"the session folder {path} cannot be made: {error.strerror}; set XDG_STATE_HOME to a folder of yours",
+            f"the session folder {path} cannot be made: {error.strerror}; set XDG_STATE_HOME",
         ) from error
     memory = memory_folder()
     live = memory / f"{identity}.heat" if memory else path / PROFILE_NAME
@@ -141,7 +141,9 @@ def find_profile(name: str) -> Path:
         if folder.record.id == name or folder.record.output == wanted:
             return Path(folder.record.profile)
     if path.exists():
-        raise LineheatError("not-a-profile", f"{name} is no file; give a profile, or a session's ID from 'lineheat sessions'")
+        raise LineheatError(
+            "not-a-profile", f"{name} is no file; give a profile, or a session's ID from 'lineheat sessions'"
+        )
     raise LineheatError(
         "no-such-profile", f"there is no file or session {name}; 'lineheat sessions' lists what was recorded"
     )
@@ -238,9 +240,7 @@ def _read_folder(path: Path) -> SessionFolder | None:
         raw = json.loads((path / RECORD_NAME).read_text("utf-8"))
         target = raw.pop("target")
         runner = raw.pop("runner")
-        record = SessionRecord(
-            **raw, runner=Process(**runner), target=Process(**target) if target else None
-        )
+        record = SessionRecord(**raw, runner=Process(**runner), target=Process(**target) if target else None)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return SessionFolder(path, record) if record.id == path.name else None

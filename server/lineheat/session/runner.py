@@ -20,12 +20,12 @@ from lineheat import heatfile
 from lineheat.model.errors import LineheatError
 from lineheat.model.recording import Exit, ExitSignal, ExitStatus, State
 from lineheat.session.folder import (
+    Process,
     SessionFolder,
     abandoned_sessions,
     create_session,
     forget_old_sessions,
     save_profile,
-    Process,
 )
 from lineheat.session.linux import ProcessWatch, original_environment
 from lineheat.targets.agent import agent_library
@@ -173,7 +173,7 @@ def _finish(session: SessionFolder, how: Exit | None, keeper: SourceKeeper | Non
 
 def _was_recorded(live: Path) -> bool:
     try:
-        return heatfile.read_recording(live).state is not State.ARMED
+        return heatfile.read_recording(live).start_wall_ns is not None
     except LineheatError:
         return False
 
@@ -200,7 +200,9 @@ def _check_script(script: Path) -> None:
         with script.open("rb"):
             pass
     except OSError as error:
-        raise LineheatError("no-script", f"{script} cannot be read: {error.strerror}; check the path") from error
+        raise LineheatError(
+            "no-script", f"{script} cannot be read: {error.strerror}; check the path"
+        ) from error
 
 
 def _check_output(output: Path) -> None:
