@@ -89,6 +89,7 @@ class Header(NamedTuple):
     paused_ns: int
     line_event_ticks_x16: int
     call_event_ticks_x16: int
+    current_row: int
     lost_ticks: int
     cut_stacks: int
     full_tables: int
@@ -103,7 +104,7 @@ class Header(NamedTuple):
     note: bytes
 
 
-HEADER = Struct("<8s4I16s24s I60x 3I52x 8Q 7Q8x 11Q40x 256s")
+HEADER = Struct("<8s4I16s24s I60x 3I52x 8Q 8Q 11Q40x 256s")
 CONTROL_AT = 64
 STATE_AT = 128
 EXIT_AT = 132
@@ -309,7 +310,9 @@ class HeatFileReader:
         tables.begin(is_last)
         self._take_rows(USERS_FIRST)
         lines = tables.line_slots(self._counters(Kind.LINE))
-        calls = tables.call_tree(self._published(Kind.TREE), self._counters(Kind.TREE_COST))
+        calls = tables.call_tree(
+            self._published(Kind.TREE), self._counters(Kind.TREE_COST), header.current_row
+        )
         frames = tables.frame_tree(self._published(Kind.FRAME), self._counters(Kind.FRAME_SAMPLES))
         recording = _recording(header)
         if lines.self_ticks is not None and recording.ns_per_tick is None:
@@ -765,13 +768,14 @@ class _Tables:
             return True
         return False
 
-    def call_tree(self, published: tuple[range, ...], counters: list[Column]) -> CallTree:
+    def call_tree(self, published: tuple[range, ...], counters: list[Column], at_work: int) -> CallTree:
         parent, call_slot, function, first_slot, via = (column[:] for column in self.calls)
         calls, self_ticks, off_cpu_ticks, *more = _fitted(
             counters or [Column("Q") for _ in range(3)], len(parent)
         )
         return CallTree(
             published=published,
+            row_at_work=at_work if at_work < len(parent) else 0,
             parent=parent,
             call_slot=call_slot,
             function=function,

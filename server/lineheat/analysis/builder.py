@@ -9,7 +9,7 @@ that a refresh only adds up counters.  A view knows nothing of the next.
 from collections.abc import Sequence
 from functools import cache
 
-from lineheat.analysis.calls import CallCosts, CallShape, call_costs
+from lineheat.analysis.calls import CallCosts, CallShape, Spread, call_costs
 from lineheat.analysis.frames import FrameShape, SampleCosts, sample_costs
 from lineheat.analysis.lines import Lines, shown_functions
 from lineheat.analysis.places import Place, Resolve, place_of
@@ -39,29 +39,26 @@ class ViewBuilder:
         self._frames = FrameShape(self._lines)
 
     def view(self, snapshot: Snapshot) -> View:
-        self._calls.extend(snapshot, self._learn_functions(snapshot))
+        new_functions = self._learn_functions(snapshot)
+        self._calls.extend(snapshot, new_functions)
         self._frames.extend(snapshot)
         lines = self._lines
         calls = call_costs(snapshot, self._calls, lines)
-        samples = sample_costs(snapshot, self._frames, lines)
-        total_ticks = _whole(calls.tree_ticks, calls.line_self_ticks)
-        total_instructions = _whole(calls.tree_instructions, calls.line_instructions)
-        line_costs = _line_costs(snapshot, calls, samples, total_ticks, total_instructions)
+        samples = sample_costs(snapshot, self._frames, lines) if snapshot.frames.parent else None
+        line_costs = _line_costs(snapshot, calls, samples)
         return View(
             snapshot=snapshot,
             places=self._places,
             line_function=lines.function[:],
             line_number=lines.number[:],
             line_costs=line_costs,
-            function_costs=_function_costs(
-                line_costs, lines, calls, samples, total_ticks, total_instructions
-            ),
-            tree_ticks=calls.tree_ticks,
-            tree_instructions=calls.tree_instructions,
-            frame_samples=samples.tree,
-            total_ticks=total_ticks,
-            total_instructions=None if calls.line_instructions is None else total_instructions,
-            total_samples=samples.tree[0] if samples.tree else None,
+            function_costs=_function_costs(line_costs, lines, calls, samples),
+            tree_ticks=calls.ticks.tree if calls.ticks else snapshot.calls.self_ticks,
+            tree_instructions=calls.instructions.tree if calls.instructions else None,
+            frame_samples=samples.tree if samples else Column("Q"),
+            total_ticks=calls.ticks.whole if calls.ticks else 0,
+            total_instructions=calls.instructions.whole if calls.instructions else None,
+            total_samples=samples.tree[0] if samples else None,
         )
 
     def _learn_functions(self, snapshot: Snapshot) -> list[int]:
@@ -80,55 +77,45 @@ class ViewBuilder:
         return self._lines.extend(snapshot.functions, shown)
 
 
-def _whole(tree: Column | None, line_self: Column | None) -> int:
-    """The total of the run: the root's; where a file lacks parts of its tree, what its lines have."""
-    return max(tree[0] if tree else 0, sum(line_self or ()))
-
-
-def _line_costs(
-    snapshot: Snapshot, calls: CallCosts, samples: SampleCosts, total_ticks: int, total_instructions: int
-) -> Costs:
+def _line_costs(snapshot: Snapshot, calls: CallCosts, samples: SampleCosts | None) -> Costs:
     is_traced = snapshot.lines.hits is not None
-    is_sampled = bool(snapshot.frames.parent)
+    ticks, instructions = calls.ticks, calls.instructions
     return Costs(
         count=calls.hits if is_traced else None,
-        self_ticks=calls.line_self_ticks,
-        total_ticks=_within(calls.line_total_ticks, calls.line_self_ticks, total_ticks),
-        off_cpu_ticks=calls.line_off_cpu_ticks,
-        instructions=calls.line_instructions,
-        total_instructions=_within(
-            calls.line_total_instructions, calls.line_instructions, total_instructions
-        ),
-        self_samples=samples.line_self if is_sampled else None,
-        total_samples=samples.line_total if is_sampled else None,
-        states=samples.line_states,
-        zones=samples.line_zones,
+        self_ticks=ticks.line_self if ticks else None,
+        total_ticks=_within(ticks.line_total, ticks.line_self, ticks.whole) if ticks else None,
+        off_cpu_ticks=calls.off_cpu_ticks,
+        instructions=instructions.line_self if instructions else None,
+        total_instructions=_within(instructions.line_total, instructions.line_self, instructions.whole)
+        if instructions
+        else None,
+        self_samples=samples.line_self if samples else None,
+        total_samples=samples.line_total if samples else None,
+        states=samples.line_states if samples else (),
+        zones=samples.line_zones if samples else {},
     )
 
 
-def _function_costs(
-    of_lines: Costs,
-    lines: Lines,
-    calls: CallCosts,
-    samples: SampleCosts,
-    total_ticks: int,
-    total_instructions: int,
-) -> Costs:
+def _function_costs(of_lines: Costs, lines: Lines, calls: CallCosts, samples: SampleCosts | None) -> Costs:
     """A function's self is that of its lines."""
     self_ticks = _of_functions(of_lines.self_ticks, lines)
     instructions = _of_functions(of_lines.instructions, lines)
     return Costs(
         count=None if of_lines.count is None else calls.calls,
         self_ticks=self_ticks,
-        total_ticks=_within(calls.function_total_ticks, self_ticks, total_ticks),
+        total_ticks=_function_total(calls.ticks, self_ticks),
         off_cpu_ticks=_of_functions(of_lines.off_cpu_ticks, lines),
         instructions=instructions,
-        total_instructions=_within(calls.function_total_instructions, instructions, total_instructions),
+        total_instructions=_function_total(calls.instructions, instructions),
         self_samples=_of_functions(of_lines.self_samples, lines),
-        total_samples=None if of_lines.total_samples is None else samples.function_total,
+        total_samples=samples.function_total if samples else None,
         states=tuple(_sums(states, lines) for states in of_lines.states),
         zones=_function_zones(of_lines.zones, lines),
     )
+
+
+def _function_total(spread: Spread | None, selves: Column | None) -> Column | None:
+    return _within(spread.function_total, selves, spread.whole) if spread and selves is not None else None
 
 
 def _of_functions(counts: Column | None, lines: Lines) -> Column | None:
@@ -150,10 +137,8 @@ def _function_zones(of_lines: dict[int, dict[int, int]], lines: Lines) -> dict[i
     return zones
 
 
-def _within(totals: Column | None, selves: Column | None, whole: int) -> Column | None:
+def _within(totals: Column, selves: Column, whole: int) -> Column:
     """Totals between self and the whole run, also where counters of a running target are of two moments,
     or where a call was too deep for the tree, so that its self has no row."""
-    if totals is None or selves is None:
-        return None
     pairs = zip(selves, totals, strict=True)
     return column([own if total < own else total if total < whole else whole for own, total in pairs])

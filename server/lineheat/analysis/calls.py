@@ -104,45 +104,37 @@ class CallShape:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """One quantity (ticks, instructions) over lines, functions and the rows of the call tree."""
+
+    whole: int  # the root's total; where a file lacks parts of its tree, what its lines have
+    line_self: Column
+    line_total: Column
+    function_total: Column
+    tree: Column  # totals by row
+
+
+@dataclass(frozen=True, slots=True)
 class CallCosts:
     """Figures by line row and by function; None where the mode does not measure."""
 
     hits: Column
     calls: Column
-    line_self_ticks: Column | None
-    line_total_ticks: Column | None
-    line_off_cpu_ticks: Column | None
-    line_instructions: Column | None
-    line_total_instructions: Column | None
-    function_total_ticks: Column | None
-    function_total_instructions: Column | None
-    tree_ticks: Column  # totals by row of the call tree
-    tree_instructions: Column | None
+    off_cpu_ticks: Column | None  # by line
+    ticks: Spread | None
+    instructions: Spread | None
 
 
 def call_costs(snapshot: Snapshot, shape: CallShape, lines: Lines) -> CallCosts:
-    slots, calls = snapshot.lines, snapshot.calls
+    slots, tree = snapshot.lines, snapshot.calls
     hits, cut_calls = _hits(slots, shape, lines)
-    tree_ticks = tree_totals(calls.parent, calls.self_ticks)
-    line_self, line_total, function_total = _selves_and_totals(slots.self_ticks, tree_ticks, shape, lines)
-    tree_instructions = None
-    if calls.instructions is not None:
-        tree_instructions = tree_totals(calls.parent, calls.instructions)
-    line_counts, line_total_counts, function_counts = _selves_and_totals(
-        slots.instructions, tree_instructions, shape, lines
-    )
+    is_whole = not snapshot.recording.missing
     return CallCosts(
         hits=hits,
-        calls=_calls(calls, shape, lines, cut_calls),
-        line_self_ticks=line_self,
-        line_total_ticks=line_total,
-        line_off_cpu_ticks=_selves(slots.off_cpu_ticks, shape, lines),
-        line_instructions=line_counts,
-        line_total_instructions=line_total_counts,
-        function_total_ticks=function_total,
-        function_total_instructions=function_counts,
-        tree_ticks=tree_ticks,
-        tree_instructions=tree_instructions,
+        calls=_calls(tree, shape, lines, cut_calls),
+        off_cpu_ticks=_off_cpu_ticks(slots, shape, lines),
+        ticks=_spread(slots.self_ticks, tree.self_ticks, tree, shape, lines, is_whole),
+        instructions=_spread(slots.instructions, tree.instructions, tree, shape, lines, is_whole),
     )
 
 
@@ -163,33 +155,54 @@ def _calls(calls: CallTree, shape: CallShape, lines: Lines, cut_calls: dict[int,
     return column(sums[:-1])
 
 
-def _selves(counts: Column | None, shape: CallShape, lines: Lines) -> Column | None:
-    if counts is None:
+def _off_cpu_ticks(slots: LineSlots, shape: CallShape, lines: Lines) -> Column | None:
+    if slots.off_cpu_ticks is None:
         return None
     sums = empty_sums(len(lines))
-    if any(counts):
-        add_up_sparse(sums, shape.self_line, counts)
+    if any(slots.off_cpu_ticks):
+        add_up_sparse(sums, shape.self_line, slots.off_cpu_ticks)
     lines.book_no_line(sums)
     return column(sums[:-1])
 
 
-def _selves_and_totals(
-    counts: Column | None, tree: Column | None, shape: CallShape, lines: Lines
-) -> tuple[Column | None, Column | None, Column | None]:
-    """Self by line, total by line, total by function."""
-    if counts is None or tree is None:
-        return None, None, None
-    line_self, line_total = empty_sums(len(lines)), empty_sums(len(lines))
-    places = zip(compress(shape.self_line, counts), compress(shape.total_line, counts), strict=True)
-    for (self_line, total_line), count in zip(places, filter(None, counts), strict=False):
-        line_self[self_line] += count
-        line_total[total_line] += count
+def _spread(
+    of_slots: Column | None,
+    of_rows: Column | None,
+    tree: CallTree,
+    shape: CallShape,
+    lines: Lines,
+    is_whole: bool,
+) -> Spread | None:
+    if of_slots is None or of_rows is None:
+        return None
+    line_self, line_total = _selves(of_slots, shape, lines)
+    lines_have = sum(line_self)
+    own = of_rows[:]
+    if is_whole and own:
+        own[tree.row_at_work] += max(0, lines_have - sum(own))
+    totals = tree_totals(tree.parent, own)
     lines.book_no_line(line_self)
     lines.book_no_line(line_total)
-    add_up(line_total, shape.outer_line, tree)
+    add_up(line_total, shape.outer_line, totals)
     function_total = empty_sums(len(lines.shown))
-    add_up(function_total, shape.outer_function, tree)
-    return column(line_self[:-1]), column(line_total[:-1]), column(function_total[:-1])
+    add_up(function_total, shape.outer_function, totals)
+    return Spread(
+        whole=max(totals[0] if totals else 0, lines_have - line_self[NOWHERE]),
+        line_self=column(line_self[:-1]),
+        line_total=column(line_total[:-1]),
+        function_total=column(function_total[:-1]),
+        tree=totals,
+    )
+
+
+def _selves(of_slots: Column, shape: CallShape, lines: Lines) -> tuple[list[int], list[int]]:
+    """By line: all self, and the self in rows where the line is not at work further up."""
+    line_self, line_total = empty_sums(len(lines)), empty_sums(len(lines))
+    places = zip(compress(shape.self_line, of_slots), compress(shape.total_line, of_slots), strict=True)
+    for (self_line, total_line), count in zip(places, filter(None, of_slots), strict=False):
+        line_self[self_line] += count
+        line_total[total_line] += count
+    return line_self, line_total
 
 
 def new_rows(before: Sequence[range], now: Sequence[range]) -> list[range]:

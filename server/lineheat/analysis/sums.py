@@ -29,8 +29,8 @@ def add_up_sparse(sums: list[int], places: Iterable[int], counts: Column) -> Non
 def tree_totals(parent: Column, own: Column) -> Column:
     """What each row counted itself and in all rows below it; [0] is the whole tree."""
     total = own.tolist()
-    for row in range(len(total) - 1, 0, -1):
-        total[parent[row]] += total[row]
+    for row, above in zip(range(len(total) - 1, 0, -1), reversed(parent), strict=False):
+        total[above] += total[row]
     return column(total)
 
 

@@ -48,7 +48,7 @@ class View:
     line_number: Column  # 0 = no line
     line_costs: Costs
     function_costs: Costs
-    tree_ticks: Column  # totals by row of snapshot.calls
+    tree_ticks: Column  # totals by row of snapshot.calls; 0 where the mode measures no time
     tree_instructions: Column | None
     frame_samples: Column  # totals by row of snapshot.frames
     total_ticks: int

@@ -88,9 +88,13 @@ class CallTree:
     is none; a row with a via that is not native counts its lines in a run of its
     own, first_slot[i] (0 = it has none).  inner_line[i] is 1 where a row above was
     called from the same line.
+
+    What row_at_work counted for itself since it was entered, its lines have
+    already, and the row not yet.
     """
 
     published: tuple[range, ...]
+    row_at_work: int
     parent: Column
     call_slot: Column
     function: Column
