@@ -4,13 +4,17 @@
 #include <string.h>
 
 #define FIRST_TABLE_SIZE 1024u
-#define ARENA_NODES 1024u
+#define ARENA_NODES 256u
 
-/* ---- Hash tables ----------------------------------------------------------
+struct Arena {
+  Arena *next;
+  uint32_t used;
+  Node nodes[ARENA_NODES];
+};
+
+/* ---- Edges ----------------------------------------------------------------
 **
-** Three tables of the same make: open addressing, a power of two in size, at
-** most half full.  When one cannot grow it stays as it is until it is nearly
-** full; then nothing more is entered, and callers take their fallback. */
+** Open addressing, as in functions.c. */
 
 static bool wants_room(uint64_t count, uint64_t mask)
 {
@@ -53,126 +57,17 @@ static void remember_edge(CallTree *tree, const Edge *edge)
   *place = *edge;
 }
 
-static KeyEntry *key_place(KeyEntry *keys, uint64_t mask, const void *key)
-{
-  uint64_t at = calltree_mix((uint64_t)(uintptr_t)key) & mask;
-  while (keys[at].key && keys[at].key != key) at = (at + 1) & mask;
-  return keys + at;
-}
-
-static void grow_keys(CallTree *tree)
-{
-  uint64_t mask = tree->key_mask * 2 + 1;
-  KeyEntry *keys = calloc(mask + 1, sizeof *keys);
-  if (!keys) return;
-  for (uint64_t i = 0; i <= tree->key_mask; i++)
-    if (tree->keys[i].key) *key_place(keys, mask, tree->keys[i].key) = tree->keys[i];
-  free(tree->keys);
-  tree->keys = keys;
-  tree->key_mask = mask;
-}
-
-/* Keys of dead functions stay until the table is full; then it starts again,
-** and functions still alive are found by their identity. */
-static void remember_key(CallTree *tree, const void *key, uint64_t guard, Function *function)
-{
-  if (wants_room(tree->key_count, tree->key_mask)) {
-    if (tree->key_count < 2 * CALLTREE_MOST_FUNCTIONS) {
-      grow_keys(tree);
-    } else {
-      memset(tree->keys, 0, (tree->key_mask + 1) * sizeof *tree->keys);
-      tree->key_count = 0;
-    }
-  }
-  KeyEntry *entry = key_place(tree->keys, tree->key_mask, key);
-  if (!entry->key) {
-    if (!has_room(tree->key_count, tree->key_mask)) return;
-    tree->key_count++;
-  }
-  *entry = (KeyEntry){key, guard, function};
-}
-
-static Function **identity_place(Function **identities, uint64_t mask, uint64_t identity)
-{
-  uint64_t at = calltree_mix(identity) & mask;
-  while (identities[at] && identities[at]->identity != identity) at = (at + 1) & mask;
-  return identities + at;
-}
-
-static void grow_identities(CallTree *tree)
-{
-  uint64_t mask = tree->identity_mask * 2 + 1;
-  Function **identities = calloc(mask + 1, sizeof(Function *));
-  if (!identities) return;
-  for (uint64_t i = 0; i <= tree->identity_mask; i++)
-    if (tree->identities[i]) *identity_place(identities, mask, tree->identities[i]->identity) = tree->identities[i];
-  free((void *)tree->identities);
-  tree->identities = identities;
-  tree->identity_mask = mask;
-}
-
-/* ---- Functions ------------------------------------------------------------ */
-
-static void give_slots(CallTree *tree, Function *function, uint32_t count)
-{
-  uint64_t first;
-  uint64_t *slots = heatfile_append(tree->file, HEAT_LINE, count, &first);
-  if (slots) heatfile_publish(tree->file, HEAT_LINE, count);
-  function->slots = slots ? slots : tree->no_line;
-  function->first_slot = slots ? first : 0;
-  function->slot_count = slots ? count : 1;
-}
-
-static Function *new_function(CallTree *tree, const FunctionFacts *facts)
-{
-  Function *f = calloc(1, sizeof *f);
-  if (!f) return tree->anonymous;
-  uint32_t first = facts->native ? 0 : (facts->first_line ? facts->first_line : 1);
-  uint32_t last = facts->last_line > first ? facts->last_line : first;
-  f->native = facts->native;
-  f->transient = facts->transient;
-  f->identity = facts->identity;
-  f->source = facts->source;
-  f->line_before = first - 1;
-  give_slots(tree, f, facts->native ? 1 : last - first + 2);
-  HeatFile *file = tree->file;
-  f->row = heatfile_row32(file, HEAT_FUNCTION,
-                          (uint32_t[]){facts->source_row, heatfile_string(file, facts->name, strlen(facts->name)),
-                                       heatfile_string(file, facts->kind, strlen(facts->kind)), first,
-                                       facts->native ? 0 : last, (uint32_t)f->first_slot, f->slot_count});
-  return f;
-}
-
-Function *calltree_define(CallTree *tree, const void *key, uint64_t guard, const FunctionFacts *facts)
-{
-  if (wants_room(tree->identity_count, tree->identity_mask)) grow_identities(tree);
-  Function **place = identity_place(tree->identities, tree->identity_mask, facts->identity);
-  Function *f = *place;
-  if (!f) {
-    bool room = tree->identity_count < CALLTREE_MOST_FUNCTIONS && has_room(tree->identity_count, tree->identity_mask);
-    f = room ? new_function(tree, facts) : tree->anonymous;
-    if (!room) tree->file->header->full_tables++;
-    if (f != tree->anonymous) {
-      *place = f;
-      tree->identity_count++;
-    }
-  }
-  f->keys++;
-  remember_key(tree, key, guard, f);
-  return f;
-}
-
 /* ---- Rows ----------------------------------------------------------------- */
 
 static Node *take_node(CallTree *tree)
 {
-  if (tree->arena_left == 0) {
-    tree->arena = calloc(ARENA_NODES, sizeof(Node)); /* lives as long as the process: rows are never given back */
-    tree->arena_left = tree->arena ? ARENA_NODES : 0;
-    if (!tree->arena) return NULL;
+  if (!tree->arenas || tree->arenas->used == ARENA_NODES) {
+    Arena *arena = calloc(1, sizeof *arena); /* rows are never given back one by one */
+    if (!arena) return NULL;
+    arena->next = tree->arenas;
+    tree->arenas = arena;
   }
-  tree->arena_left--;
-  return tree->arena++;
+  return tree->arenas->nodes + tree->arenas->used++;
 }
 
 /* A function that stands on its path already gets a run of slots of its own,
@@ -184,7 +79,7 @@ static uint64_t give_run(CallTree *tree, Node *node)
   node->slots = f->slots;
   node->slot_count = f->slot_count;
   node->line_before = f->line_before;
-  if (node->recursion == 0 || f->native || f->slots == tree->no_line) return first;
+  if (node->recursion == 0 || f->native || f->slots == tree->functions->no_line) return first;
   uint64_t *slots = heatfile_append(tree->file, HEAT_LINE, f->slot_count, &first);
   if (!slots) return f->first_slot;
   heatfile_publish(tree->file, HEAT_LINE, f->slot_count);
@@ -203,7 +98,7 @@ static bool line_is_active(const Node *parent, const uint64_t *call_line)
 static uint32_t slot_row(const CallTree *tree, const Node *parent, const uint64_t *own_slot)
 {
   const Function *f = parent->function;
-  if (!f || f->slots == tree->no_line || own_slot < f->slots) return 0;
+  if (!f || f->slots == tree->functions->no_line || own_slot < f->slots) return 0;
   uint64_t offset = (uint64_t)(own_slot - f->slots) / tree->columns;
   return offset < f->slot_count ? (uint32_t)(f->first_slot + offset) : 0;
 }
@@ -331,38 +226,33 @@ void calltree_forget_last_edges(CallTree *tree)
 
 static bool make_root(CallTree *tree)
 {
-  uint64_t first;
-  tree->no_line = heatfile_append(tree->file, HEAT_LINE, 1, &first);
   tree->root = take_node(tree);
-  if (!tree->no_line || !tree->root) return false;
-  heatfile_publish(tree->file, HEAT_LINE, 1);
-  tree->root->slots = tree->no_line;
+  if (!tree->root) return false;
+  tree->root->slots = tree->functions->no_line;
   tree->root->slot_count = 1;
   return publish_row(tree, tree->root, NULL);
 }
 
-bool calltree_open(CallTree *tree, HeatFile *file)
+bool calltree_open(CallTree *tree, Functions *functions)
 {
   memset(tree, 0, sizeof *tree);
-  tree->file = file;
-  tree->columns = file->tables[HEAT_LINE].columns;
-  tree->edge_mask = tree->key_mask = tree->identity_mask = FIRST_TABLE_SIZE - 1;
+  tree->file = functions->file;
+  tree->functions = functions;
+  tree->columns = tree->file->tables[HEAT_LINE].columns;
+  tree->edge_mask = FIRST_TABLE_SIZE - 1;
   tree->edges = calloc(FIRST_TABLE_SIZE, sizeof *tree->edges);
-  tree->keys = calloc(FIRST_TABLE_SIZE, sizeof *tree->keys);
-  tree->identities = calloc(FIRST_TABLE_SIZE, sizeof(Function *));
-  if (!tree->edges || !tree->keys || !tree->identities || !make_root(tree)) return false;
-  uint32_t nowhere = heatfile_string(file, "native", strlen("native"));
-  heatfile_row32(file, HEAT_SOURCE, (uint32_t[]){0, nowhere, 0, 0, 0}); /* row 0: what has no source */
-  tree->anonymous = new_function(
-      tree, &(FunctionFacts){.name = "(functions beyond the limit)", .kind = "native", .native = true});
-  if (tree->anonymous) tree->nowhere = private_row(tree, tree->root, tree->anonymous, NULL);
+  if (!tree->edges || !make_root(tree)) return false;
+  tree->nowhere = private_row(tree, tree->root, functions->anonymous, NULL);
   return tree->nowhere != NULL;
 }
 
 void calltree_close(CallTree *tree)
 {
   free(tree->edges);
-  free(tree->keys);
-  free((void *)tree->identities);
+  while (tree->arenas) {
+    Arena *arena = tree->arenas;
+    tree->arenas = arena->next;
+    free(arena);
+  }
   memset(tree, 0, sizeof *tree);
 }

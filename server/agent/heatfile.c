@@ -135,6 +135,7 @@ bool heatfile_open(HeatFile *file, const HeatSettings *settings)
   for (uint32_t kind = 1; kind < HEAT_KINDS; kind++) file->tables[kind].columns = fixed_columns[kind];
   file->tables[HEAT_LINE].columns = settings->line_columns;
   file->tables[HEAT_TREE_COST].columns = settings->line_columns < 3 ? 3 : settings->line_columns;
+  file->tables[HEAT_FRAME_SAMPLES].columns = settings->vm_states;
   file->header = h;
   h->version = HEAT_VERSION;
   h->header_bytes = HEAT_HEADER_BYTES;
@@ -173,6 +174,26 @@ void heatfile_stamp_clock(HeatFile *file, ClockKind kind)
     h->first_ticks = h->now_ticks;
     h->first_monotonic_ns = h->now_monotonic_ns;
   }
+}
+
+void heatfile_begin(HeatFile *file)
+{
+  HeatHeader *h = file->header;
+  h->start_wall_ns = clock_wall_ns();
+  h->start_monotonic_ns = clock_monotonic_ns();
+  h->start_cpu_ns = clock_thread_cpu_ns();
+  heatfile_set_state(file, HEAT_RECORDING);
+}
+
+void heatfile_end(HeatFile *file, ClockKind kind)
+{
+  HeatHeader *h = file->header;
+  if (h->start_monotonic_ns != 0) {
+    h->now_cpu_ns = clock_thread_cpu_ns();
+    h->stop_monotonic_ns = clock_monotonic_ns();
+    heatfile_stamp_clock(file, kind);
+  }
+  heatfile_set_state(file, HEAT_STOPPED);
 }
 
 /* ---- Fork ----------------------------------------------------------------- */

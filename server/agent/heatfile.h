@@ -31,7 +31,8 @@ typedef struct HeatSettings {
   const char *path;      /* NULL: a file without a name, for calibration */
   const char *mode;      /* "trace", … */
   const char *runtime;   /* "Lua 5.4" */
-  uint16_t line_columns; /* columns of HEAT_LINE: 1 = hits, 3 = and times, 4 = and instructions */
+  uint16_t line_columns; /* columns of HEAT_LINE: 0 = none, 1 = hits, 3 = and times, 4 = and instructions */
+  uint16_t vm_states;    /* columns of HEAT_FRAME_SAMPLES; 0: no sampler */
 } HeatSettings;
 
 bool heatfile_open(HeatFile *file, const HeatSettings *settings); /* false: errno says why */
@@ -50,6 +51,8 @@ uint32_t heatfile_row32(HeatFile *file, uint32_t kind, const uint32_t *cells);
 void heatfile_set_state(HeatFile *file, uint32_t state);
 void heatfile_set_note(HeatFile *file, const char *note);
 void heatfile_stamp_clock(HeatFile *file, ClockKind kind); /* refreshes now_ticks and now_monotonic_ns */
+void heatfile_begin(HeatFile *file);                       /* the recording begins: state recording */
+void heatfile_end(HeatFile *file, ClockKind kind);         /* it is over, if it had begun: state stopped */
 
 /* In a forked child: a file of its own, PID in its name, with all definitions
 ** and no counts.  False: nothing can be recorded in the child. */

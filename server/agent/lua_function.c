@@ -1,8 +1,8 @@
 /* What a function is: asked once, when it is called for the first time, and
 ** again only where memory may have been reused. */
 #define _GNU_SOURCE
+#include "lua_function.h"
 #include "lua_layout.h"
-#include "lua_tracer.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -44,7 +44,7 @@ static SourceEntry *source_place(SourceEntry *sources, uint64_t mask, uint64_t h
   return sources + at;
 }
 
-static void grow_sources(Tracer *t)
+static void grow_sources(LuaFunctions *t)
 {
   uint64_t mask = t->sources ? t->source_mask * 2 + 1 : FIRST_SOURCES - 1;
   SourceEntry *sources = calloc(mask + 1, sizeof *sources);
@@ -69,9 +69,9 @@ static uint32_t define_path(HeatFile *file, const char *path, size_t length)
   return heatfile_string(file, absolute, folder + 1 + length);
 }
 
-static uint32_t define_source(Tracer *t, const lua_Debug *ar, uint64_t hash)
+static uint32_t define_source(LuaFunctions *t, const lua_Debug *ar, uint64_t hash)
 {
-  HeatFile *file = &t->file;
+  HeatFile *file = t->table.file;
   const char *name = ar->short_src, *kind = "string";
   size_t text = 0;
   uint32_t name_row;
@@ -96,7 +96,7 @@ static uint64_t source_hash(const lua_Debug *ar)
   return hash ? hash : 2;
 }
 
-static SourceEntry source_of(Tracer *t, const lua_Debug *ar)
+static SourceEntry source_of(LuaFunctions *t, const lua_Debug *ar)
 {
   uint64_t hash = source_hash(ar);
   bool transient = ar->what[0] != 'C' && ar->source[0] != '@' && ar->source[0] != '=';
@@ -193,12 +193,12 @@ static void name_function(char *to, size_t size, const lua_Debug *ar)
 /* Copies of one function (a chunk loaded twice) have the same identity. */
 static uint64_t identity_of(const lua_Debug *ar, const void *key, uint64_t source)
 {
-  if (ar->what[0] == 'C') return calltree_mix((uint64_t)(uintptr_t)key) | 1;
+  if (ar->what[0] == 'C') return functions_mix((uint64_t)(uintptr_t)key) | 1;
   uint64_t lines = (uint64_t)(uint32_t)ar->linedefined << 32 | (uint32_t)ar->lastlinedefined;
-  return calltree_mix(source ^ calltree_mix(lines ^ (uint64_t)ar->nups << 24)) | 1;
+  return functions_mix(source ^ functions_mix(lines ^ (uint64_t)ar->nups << 24)) | 1;
 }
 
-Function *LUA_NAME(tracer_function)(Tracer *t, lua_State *L, lua_Debug *ar, const void *key)
+static Function *define(LuaFunctions *t, lua_State *L, lua_Debug *ar, const void *key)
 {
   char name[NAME_MOST_BYTES];
   lua_getinfo(L, "Snu", ar);
@@ -206,33 +206,61 @@ Function *LUA_NAME(tracer_function)(Tracer *t, lua_State *L, lua_Debug *ar, cons
   uint64_t sources = t->source_count;
   SourceEntry source = source_of(t, ar);
   if (source.transient) t->epoch++; /* memory of collected chunks may serve again */
-  else if (t->source_count > sources) calltree_forget_last_edges(&t->tree);
+  else if (t->source_count > sources) t->files++;
   name_function(name, sizeof name, ar);
-  Function *f = calltree_define(&t->tree, key, t->layout_is_known ? layout_guard(key, native) : 0,
-                                &(FunctionFacts){.name = name,
-                                                 .kind = native ? "native"
-                                                         : main ? "main"
-                                                                : "lua",
-                                                 .source_row = source.row,
-                                                 .source = source.hash,
-                                                 .first_line = main || native ? 0 : (uint32_t)ar->linedefined,
-                                                 .last_line = main     ? last_line_of_main(L, ar)
-                                                              : native ? 0
-                                                                       : (uint32_t)ar->lastlinedefined,
-                                                 .identity = identity_of(ar, key, source.hash),
-                                                 .native = native,
-                                                 .transient = source.transient || (!t->layout_is_known && !native)});
+  FunctionFacts facts = {
+      .name = name,
+      .kind = native ? "native"
+              : main ? "main"
+                     : "lua",
+      .source_row = source.row,
+      .first_line = main || native ? 0 : (uint32_t)ar->linedefined,
+      .last_line = main     ? last_line_of_main(L, ar)
+                   : native ? 0
+                            : (uint32_t)ar->lastlinedefined,
+      .identity = identity_of(ar, key, source.hash),
+      .native = native,
+      .transient = source.transient || (!t->layout_is_known && !native),
+  };
+  Function *f = functions_define(&t->table, key, LUA_NAME(guard_of)(t, key, native), &facts);
   f->epoch = main || !t->layout_is_known ? NEVER : t->epoch;
   return f;
 }
 
-bool LUA_NAME(tracer_same_function)(Tracer *t, lua_State *L, lua_Debug *ar, const KeyEntry *entry)
+static bool is_the_same(LuaFunctions *t, lua_State *L, lua_Debug *ar, const KeyEntry *entry)
 {
   Function *f = entry->function;
-  if (t->layout_is_known && layout_guard(entry->key, f->native) != entry->guard) return false;
+  if (LUA_NAME(guard_of)(t, entry->key, f->native) != entry->guard) return false;
   if (!f->transient || f->epoch == t->epoch) return true;
   lua_getinfo(L, "Su", ar);
   if (identity_of(ar, entry->key, source_hash(ar)) != f->identity) return false;
   if (f->epoch != NEVER) f->epoch = t->epoch;
   return true;
+}
+
+Function *LUA_NAME(function_of)(LuaFunctions *t, lua_State *L, lua_Debug *ar, const void *key)
+{
+  KeyEntry *entry = functions_find_key(&t->table, key);
+  return entry && is_the_same(t, L, ar, entry) ? entry->function : define(t, L, ar, key);
+}
+
+uint64_t LUA_NAME(guard_of)(const LuaFunctions *t, const void *key, bool native)
+{
+  return t->layout_is_known ? layout_guard(key, native) : 0;
+}
+
+/* ---- Life ------------------------------------------------------------------ */
+
+bool LUA_NAME(functions_open)(LuaFunctions *t, HeatFile *file, bool layout_is_known)
+{
+  memset(t, 0, sizeof *t);
+  t->layout_is_known = layout_is_known;
+  return functions_open(&t->table, file);
+}
+
+void LUA_NAME(functions_close)(LuaFunctions *t)
+{
+  free(t->sources);
+  functions_close(&t->table);
+  memset(t, 0, sizeof *t);
 }

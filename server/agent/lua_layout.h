@@ -20,6 +20,13 @@
 
 #if LUA_IS_JIT
 #define LAYOUT_STATE_BASE 32
+#define LAYOUT_STATE_STACK 56
+#define LAYOUT_STATE_CFRAME 80
+#define LAYOUT_CFRAME_PC 24
+#define LAYOUT_CFRAME_FLAGS 3u
+#define LAYOUT_PROTOTYPE_BYTES 104
+#define LAYOUT_PROTOTYPE_SIZE 12 /* instructions */
+#define LAYOUT_SLOT_BYTES 8
 #define LAYOUT_CLOSURE_FFID 10 /* 0: a Lua function */
 #define LAYOUT_CLOSURE_FUNCTION 32
 #define LAYOUT_CLOSURE_C 40 /* the C function, behind the header */
@@ -27,12 +34,18 @@
 #define LAYOUT_POINTER_MASK 0x7fffffffffffull
 #elif LUA_ABI == 501
 #define LAYOUT_STATE_CI 40
+#define LAYOUT_CLOSURE_UPVALUES 40
 #define LAYOUT_CI_FUNC 8
 #define LAYOUT_CLOSURE_FUNCTION 32
 #define LAYOUT_CLOSURE_IS_C 10
+#define LAYOUT_STATE_BASE_CI 80
+#define LAYOUT_CI_BYTES 40
 #define LAYOUT_LINES 96 /* Proto.linedefined, lastlinedefined */
 #else
+#define LAYOUT_STATE_CI 32
+#define LAYOUT_CI_FUNC 0
 #define LAYOUT_CI_PREVIOUS 16
+#define LAYOUT_CLOSURE_UPVALUES 32
 #define LAYOUT_VALUE_TAG 8
 #define LAYOUT_TAG_LIGHT_C 0x16
 #define LAYOUT_CLOSURE_TAG 8
@@ -75,6 +88,40 @@ static inline const void *layout_running(lua_State *L, const lua_Debug *ar)
 #endif
 }
 
+#if LUA_IS_JIT
+/* Just behind the instruction at which a line event comes. */
+static inline uintptr_t layout_pc(lua_State *L)
+{
+  uintptr_t cframe = (uintptr_t)layout_pointer(L, LAYOUT_STATE_CFRAME) & ~(uintptr_t)LAYOUT_CFRAME_FLAGS;
+  return (uintptr_t)layout_pointer((const void *)cframe, LAYOUT_CFRAME_PC);
+}
+
+/* Opcodes differ from build to build, their order does not: CALLM, CALL, CALLMT, CALLT, ITERC, ITERN. */
+static inline bool layout_follows_call(uintptr_t pc, uint8_t call_opcode)
+{
+  uint8_t opcode = *((const uint8_t *)pc - 2 * sizeof(uint32_t));
+  return opcode == call_opcode || opcode == call_opcode - 1 || opcode == call_opcode + 3 || opcode == call_opcode + 4;
+}
+#endif
+
+/* The same for any frame that lua_getstack has put into ar. */
+static inline const void *layout_function_at(lua_State *L, const lua_Debug *ar)
+{
+#if LUA_IS_JIT
+  const char *frame = (const char *)layout_pointer(L, LAYOUT_STATE_STACK) + (ar->i_ci & 0xffff) * LAYOUT_SLOT_BYTES;
+  uint64_t tagged;
+  memcpy(&tagged, frame - LAYOUT_SLOT_BYTES, sizeof tagged);
+  const void *closure = (const void *)(uintptr_t)(tagged & LAYOUT_POINTER_MASK);
+  return layout_byte(closure, LAYOUT_CLOSURE_FFID) == 0 ? layout_pointer(closure, LAYOUT_CLOSURE_FUNCTION) : closure;
+#elif LUA_ABI == 501
+  const char *ci = (const char *)layout_pointer(L, LAYOUT_STATE_BASE_CI) + ar->i_ci * LAYOUT_CI_BYTES;
+  const void *func = layout_pointer(ci, LAYOUT_CI_FUNC);
+  return layout_pointer(layout_pointer(func, 0), LAYOUT_CLOSURE_FUNCTION);
+#else
+  return layout_running(L, ar);
+#endif
+}
+
 /* A word that changes when the key's memory becomes another function: first
 ** and last line of a prototype; LuaJIT's C closures are collected too. */
 static inline uint64_t layout_guard(const void *key, bool native)
@@ -101,5 +148,9 @@ static inline uintptr_t layout_frame(const lua_Debug *ar)
 
 /* In 5.1 and LuaJIT a frame is known by its place: the deeper, the greater. */
 #define LAYOUT_FRAMES_ARE_ORDERED LUA_IS_51
+
+/* In 5.2 and 5.3 the event of a tail call comes in a frame of the callee's own,
+** which then moves into its caller's. */
+#define LAYOUT_TAIL_CALLS_MOVE (LUA_ABI == 502 || LUA_ABI == 503)
 
 #endif

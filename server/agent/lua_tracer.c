@@ -13,6 +13,7 @@
 #define FIRST_STACKS 64u
 #define FIRST_FRAMES 8u
 #define LINE_CELLS 3u     /* hits, self, off-CPU */
+#define ADOPT_MOST 1000   /* innermost frames that are adopted where recording begins in mid-run */
 #define GAP_TICKS 200000u /* a longer interval is compared with the thread's CPU clock */
 #define TRACE_MASK (LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE)
 
@@ -39,14 +40,9 @@ SLOW Tracer *find_tracer(lua_State *L)
 {
   const void *registry = lua_topointer(L, LUA_REGISTRYINDEX);
   for (Tracer *t = __atomic_load_n(&tracers, __ATOMIC_ACQUIRE); t; t = t->next)
-    if (t->registry == registry && !t->closed) return tracer = t;
+    if (t->running && t->runtime->registry == registry) return tracer = t;
   lua_sethook(L, NULL, 0, 0); /* recording is over */
   return NULL;
-}
-
-Tracer *LUA_NAME(tracer_first)(void)
-{
-  return __atomic_load_n(&tracers, __ATOMIC_ACQUIRE);
 }
 
 void LUA_NAME(tracer_enlist)(Tracer *t)
@@ -64,13 +60,13 @@ void LUA_NAME(tracer_enlist)(Tracer *t)
 SLOW void charge_gap(Tracer *t, uint64_t now, uint64_t ticks)
 {
   uint64_t cpu_ns = clock_thread_cpu_ns();
-  double wall_ns = (double)(now - t->gap_ticks) * t->ns_per_tick;
+  double wall_ns = (double)(now - t->gap_ticks) * t->runtime->ns_per_tick;
   double off_ns = wall_ns - (double)(cpu_ns - t->gap_cpu_ns);
-  uint64_t off = off_ns > 0 ? (uint64_t)(off_ns / t->ns_per_tick) : 0;
+  uint64_t off = off_ns > 0 ? (uint64_t)(off_ns / t->runtime->ns_per_tick) : 0;
   if (off > ticks) off = ticks;
   t->gap_ticks = now;
   t->gap_cpu_ns = cpu_ns;
-  t->file.header->off_cpu_ticks += off;
+  t->header->off_cpu_ticks += off;
   t->line[SLOT_SELF] += ticks - off;
   t->line[SLOT_OFF_CPU] += off;
   t->row->cost[COST_OFF_CPU] += off;
@@ -94,14 +90,14 @@ static inline void charge_row(Tracer *t, uint64_t now)
 static inline void enter_row(Tracer *t, Node *node)
 {
   t->row = node;
-  t->file.header->current_row = node->row;
+  t->header->current_row = node->row;
 }
 
 /* Our own slow path belongs to nobody. */
 static void skip_own_time(Tracer *t)
 {
   uint64_t now = clock_ticks(t->clock);
-  t->file.header->agent_ticks += now - t->last_ticks;
+  t->header->agent_ticks += now - t->last_ticks;
   t->last_ticks = t->row_ticks = now;
 }
 
@@ -109,7 +105,7 @@ static void skip_own_time(Tracer *t)
 
 static uint64_t stack_home(const Tracer *t, const lua_State *L)
 {
-  return calltree_mix((uint64_t)(uintptr_t)L >> 4) & t->stack_mask;
+  return functions_mix((uint64_t)(uintptr_t)L >> 4) & t->stack_mask;
 }
 
 static ShadowStack **stack_place(Tracer *t, const lua_State *L)
@@ -136,9 +132,9 @@ static bool rebuild_stacks(Tracer *t, uint64_t size, uint64_t cutoff)
   t->stack_count = 0;
   for (uint64_t i = 0; i < old_size; i++) {
     if (!old[i]) continue;
-    if (old[i]->used < cutoff && old[i] != t->stack && old[i]->L != t->L) {
+    if (old[i]->used < cutoff && old[i] != t->stack && (cutoff == UINT64_MAX || old[i]->L != t->runtime->L)) {
       free_stack(old[i]);
-      t->file.header->evicted_threads++;
+      t->header->evicted_threads += cutoff != UINT64_MAX;
     } else {
       *stack_place(t, old[i]->L) = old[i];
       t->stack_count++;
@@ -193,7 +189,7 @@ static void drop_stack(Tracer *t, ShadowStack *stack)
 static void anchor(Tracer *t)
 {
   Frame *bottom = t->stack->bottom;
-  if (t->stack->L == t->L) return;
+  if (t->stack->L == t->runtime->L) return;
   bottom->node = t->resumer_row;
   bottom->line = t->resumer_line;
   t->line = bottom->line;
@@ -203,11 +199,12 @@ static void anchor(Tracer *t)
 /* Recording cannot go on: the target does.  Rare enough to need no way back. */
 SLOW void give_up(Tracer *t, const char *note)
 {
-  heatfile_set_note(&t->file, note);
+  heatfile_set_note(t->file, note);
   LUA_NAME(tracer_end)(t);
+  heatfile_end(t->file, t->clock);
 }
 
-static bool switch_stack(Tracer *t, lua_State *L)
+static bool switch_stack(Tracer *t, lua_State *L, ShadowStack *known)
 {
   ShadowStack *left = t->stack;
   t->top->line = t->line;
@@ -215,8 +212,7 @@ static bool switch_stack(Tracer *t, lua_State *L)
   t->resumer_line = t->line;
   left->top = t->top;
   t->switches++;
-  t->stack = *stack_place(t, L);
-  if (RARE(!t->stack)) t->stack = new_stack(t, L);
+  t->stack = known ? known : new_stack(t, L);
   if (RARE(!t->stack)) {
     t->stack = left;
     give_up(t, "out of memory for another coroutine; recording ended, the program went on");
@@ -228,7 +224,7 @@ static bool switch_stack(Tracer *t, lua_State *L)
   t->line = t->top->line;
   if (t->top == t->stack->bottom) anchor(t);
   else enter_row(t, t->top->node);
-  if (left->top == left->bottom && left->L != t->L) drop_stack(t, left);
+  if (left->top == left->bottom && left->L != t->runtime->L) drop_stack(t, left);
   return true;
 }
 
@@ -244,18 +240,11 @@ SLOW bool grow_frames(Tracer *t)
   return true;
 }
 
-/* After fork the child counts from zero, in a file of its own. */
 void LUA_NAME(tracer_forked)(Tracer *t)
 {
-  if (t->closed || !t->file.header) return;
-  if (!heatfile_fork(&t->file)) {
-    t->closed = true;
-    t->running = NULL;
-    return;
-  }
-  t->file.header->start_cpu_ns = t->gap_cpu_ns = clock_thread_cpu_ns();
+  t->gap_cpu_ns = clock_thread_cpu_ns();
   t->gap_ticks = t->last_ticks = t->row_ticks = clock_ticks(t->clock);
-  t->file.header->current_row = t->row ? t->row->row : 0;
+  if (t->row) t->header->current_row = t->row->row;
 }
 
 static inline void pop(Tracer *t)
@@ -278,16 +267,15 @@ SLOW const void *ask_running(lua_State *L, lua_Debug *ar)
 
 static inline const void *running_key(const Tracer *t, lua_State *L, lua_Debug *ar)
 {
-  return LIKELY(t->layout_is_known) ? layout_running(L, ar) : ask_running(L, ar);
+  return LIKELY(t->functions.layout_is_known) ? layout_running(L, ar) : ask_running(L, ar);
 }
 
 static Function *function_of(Tracer *t, lua_State *L, lua_Debug *ar, const void *key)
 {
-  KeyEntry *entry = calltree_find_key(&t->tree, key);
+  KeyEntry *entry = functions_find_key(&t->functions.table, key);
   if (LIKELY(entry && !entry->function->transient && layout_guard(key, entry->function->native) == entry->guard))
     return entry->function;
-  if (entry && LUA_NAME(tracer_same_function)(t, L, ar, entry)) return entry->function;
-  return LUA_NAME(tracer_function)(t, L, ar, key);
+  return LUA_NAME(function_of)(&t->functions, L, ar, key);
 }
 
 static Edge *find_edge(const CallTree *tree, const Node *parent, const uint64_t *slot, const void *key)
@@ -311,11 +299,15 @@ static void keep_edge(Node *parent, const Edge *edge)
 static Node *new_child(Tracer *t, lua_State *L, lua_Debug *ar, const void *key)
 {
   Function *f = function_of(t, L, ar, key);
-  Edge edge = {t->row, t->line, key, t->layout_is_known ? layout_guard(key, f->native) : 0, NULL};
+  Edge edge = {t->row, t->line, key, LUA_NAME(guard_of)(&t->functions, key, f->native), NULL};
+  if (t->functions.files != t->files_seen) {
+    t->files_seen = t->functions.files;
+    calltree_forget_last_edges(&t->tree);
+  }
   edge.child = calltree_enter(&t->tree, &edge, f);
   keep_edge(t->row, &edge);
   skip_own_time(t);
-  if (RARE(t->file.full)) give_up(t, no_space);
+  if (RARE(t->file->full)) give_up(t, no_space);
   return edge.child;
 }
 
@@ -341,9 +333,8 @@ static inline Node *child_of(Tracer *t, lua_State *L, lua_Debug *ar, const void 
   return find_child(t, L, ar, key);
 }
 
-static inline void push(Tracer *t, lua_State *L, lua_Debug *ar, uintptr_t id)
+static inline void push(Tracer *t, lua_State *L, lua_Debug *ar, uintptr_t id, const void *key)
 {
-  const void *key = running_key(t, L, ar);
   Frame *frame = t->top;
   frame->line = t->line;
   Node *node = child_of(t, L, ar, key);
@@ -393,21 +384,25 @@ static bool top_runs(Tracer *t, lua_State *L, lua_Debug *ar)
 {
   Function *f = t->top->node->function;
   const void *key = running_key(t, L, ar);
-  KeyEntry *entry = calltree_find_key(&t->tree, key);
+  KeyEntry *entry = functions_find_key(&t->functions.table, key);
   return f && entry && entry->function == f;
 }
 #endif
 
 static void adopt(Tracer *t, lua_State *L, lua_Debug *ar, uintptr_t id)
 {
-  t->file.header->resyncs++;
-  push(t, L, ar, id);
+  t->header->resyncs++;
+  push(t, L, ar, id, running_key(t, L, ar));
 }
 
 /* A line event of a frame that is not on top. */
 static __attribute__((noinline)) void find_frame(Tracer *t, lua_State *L, lua_Debug *ar, uintptr_t id)
 {
 #if LUA_IS_JIT
+  if (t->top > t->stack->bottom + 1 && t->top[-1].id == id) { /* back from a C function, which sends no return */
+    pop(t);
+    return;
+  }
   if (unwind_to(t, id)) return;
   /* A vararg function moves its frame up between its call event and its first line. */
   if (t->top > t->stack->bottom && t->line == t->row->slots && top_runs(t, L, ar)) {
@@ -415,10 +410,13 @@ static __attribute__((noinline)) void find_frame(Tracer *t, lua_State *L, lua_De
     return;
   }
 #elif LUA_ABI == 501
+  /* A tail call: its call event came one frame higher, then the callee took its caller's frame. */
+  Node *moved = t->top->id == id + 1 && top_runs(t, L, ar) ? t->row : NULL;
   if (unwind_to(t, id)) {
-    if (top_runs(t, L, ar)) return;
-    pop(t); /* a tail call: another function took the frame */
+    if (!moved && top_runs(t, L, ar)) return;
+    pop(t);
   }
+  if (moved) (*moved->calls)--;
 #else
   if (is_open(t, id)) {
     unwind_to(t, id);
@@ -435,10 +433,11 @@ static __attribute__((noinline)) void find_frame(Tracer *t, lua_State *L, lua_De
 ** The hook itself is a leaf: a line in the running frame is counted in place,
 ** and everything else is one jump away. */
 
+/* Slot 0, "no line", where bytecode was stripped or has line numbers of someone else's making. */
 static inline uint64_t *slot_of_line(const Node *node, const lua_Debug *ar)
 {
   uint32_t k = (uint32_t)ar->currentline - node->line_before;
-  if (RARE(k >= node->slot_count)) k = 0; /* stripped, or a line number of someone else's making */
+  if (RARE(k >= node->slot_count)) k = 0;
   return node->slots + (size_t)k * LINE_CELLS;
 }
 
@@ -446,11 +445,27 @@ static inline uint64_t *slot_of_line(const Node *node, const lua_Debug *ar)
 SLOW Tracer *follow_switch(Tracer *t, lua_State *L, uint64_t now)
 {
   ShadowStack *known = t->running ? *stack_place(t, L) : NULL;
-  if (!known && (!t->running || lua_topointer(L, LUA_REGISTRYINDEX) != t->registry)) t = find_tracer(L);
-  if (!t || !t->running) return NULL;
+  if (!known && (!t->running || lua_topointer(L, LUA_REGISTRYINDEX) != t->runtime->registry)) {
+    t = find_tracer(L);
+    if (!t) return NULL;
+    known = *stack_place(t, L);
+  }
   charge_line(t, now);
   charge_row(t, now);
-  return L == t->running || switch_stack(t, L) ? t : NULL;
+  return L == t->running || switch_stack(t, L, known) ? t : NULL;
+}
+
+/* LuaJIT names the line again after a call from the middle of it: no hit.  A
+** loop's first instruction, where a backward jump goes, never follows a call. */
+static inline bool is_named_again(const Tracer *t, lua_State *L)
+{
+#if LUA_IS_JIT
+  if (t->returned) return true;
+  return t->functions.layout_is_known && layout_follows_call(layout_pc(L), t->runtime->call_opcode);
+#else
+  (void)t, (void)L;
+  return false;
+#endif
 }
 
 static __attribute__((noinline)) void line_elsewhere(lua_State *L, lua_Debug *ar)
@@ -466,14 +481,26 @@ static __attribute__((noinline)) void line_elsewhere(lua_State *L, lua_Debug *ar
   }
   if (t->top->id != id) find_frame(t, L, ar, id);
   uint64_t *slot = slot_of_line(t->row, ar);
-  if (!LUA_IS_JIT || slot != t->line) slot[SLOT_HITS]++;
+  if (slot != t->row->slots && (slot != t->line || !is_named_again(t, L))) slot[SLOT_HITS]++;
   if (LUA_IS_JIT) t->returned = false;
   t->line = slot;
 }
 
+/* A return of a frame that is not on top. */
+static __attribute__((noinline)) void returned_from_below(Tracer *t, uintptr_t id)
+{
+  if (!is_open(t, id)) return;
+  unwind_to(t, id);
+  pop(t);
+  if (LUA_IS_JIT) t->returned = true;
+}
+
 static inline void returned(Tracer *t, uintptr_t id)
 {
-  if (RARE(t->top->id != id) && !(is_open(t, id) && unwind_to(t, id))) return;
+  if (RARE(t->top->id != id)) {
+    returned_from_below(t, id);
+    return;
+  }
   if (LIKELY(t->top > t->stack->bottom)) pop(t);
   if (LUA_IS_JIT) t->returned = true;
 }
@@ -490,29 +517,40 @@ static __attribute__((noinline)) void unwind_before_call(Tracer *t, uintptr_t id
   if (t->top == t->stack->bottom) anchor(t);
 }
 
+#if !LAYOUT_FRAMES_ARE_ORDERED
+static const void *caller_of(const Tracer *t, lua_State *L, const lua_Debug *ar)
+{
+  lua_Debug caller;
+  if (t->functions.layout_is_known) return layout_pointer(ar->i_ci, LAYOUT_CI_PREVIOUS);
+  return lua_getstack(L, 1, &caller) ? caller.i_ci : NULL;
+}
+#endif
+
 static inline void called(Tracer *t, lua_State *L, lua_Debug *ar, uintptr_t id)
 {
 #if LAYOUT_FRAMES_ARE_ORDERED
   if (RARE(t->top->id >= id)) unwind_before_call(t, id);
 #else
   if (RARE(ar->event == LUA_HOOKTAILCALL)) {
+    if (LAYOUT_TAIL_CALLS_MOVE) id = (uintptr_t)caller_of(t, L, ar);
     if (is_open(t, id)) {
       unwind_to(t, id);
       pop(t);
     }
-  } else if (LIKELY(t->layout_is_known)) {
+  } else if (LIKELY(t->functions.layout_is_known)) {
     uintptr_t caller = (uintptr_t)layout_pointer(ar->i_ci, LAYOUT_CI_PREVIOUS);
     if (RARE(t->top->id != caller)) unwind_before_call(t, caller);
   }
 #endif
-  push(t, L, ar, id);
+  push(t, L, ar, id, running_key(t, L, ar));
 }
 
-static inline __attribute__((always_inline)) void call_or_return(lua_State *L, lua_Debug *ar, ClockKind clock)
+/* In another coroutine, or after a long interval. */
+static __attribute__((noinline)) void call_or_return_elsewhere(lua_State *L, lua_Debug *ar)
 {
   Tracer *t = tracer;
-  uint64_t now = clock_ticks(clock);
-  if (LIKELY(L == t->running)) {
+  uint64_t now = clock_ticks(t->clock);
+  if (L == t->running) {
     charge_line(t, now);
     charge_row(t, now);
   } else if (!(t = follow_switch(t, L, now))) {
@@ -522,14 +560,39 @@ static inline __attribute__((always_inline)) void call_or_return(lua_State *L, l
   else called(t, L, ar, layout_frame(ar));
 }
 
-static __attribute__((noinline)) void call_or_return_with_tsc(lua_State *L, lua_Debug *ar)
+/* As charge_line and charge_row; false: it takes more than adding. */
+static inline bool charge_quickly(Tracer *t, lua_State *L, ClockKind clock)
 {
-  call_or_return(L, ar, CLOCK_KIND_TSC);
+  if (RARE(L != t->running)) return false;
+  uint64_t now = clock_ticks(clock), ticks = now - t->last_ticks;
+  if (RARE(ticks > GAP_TICKS)) return false;
+  t->last_ticks = now;
+  t->line[SLOT_SELF] += ticks;
+  charge_row(t, now);
+  return true;
 }
 
-static __attribute__((noinline)) void call_or_return_with_monotonic(lua_State *L, lua_Debug *ar)
+static inline __attribute__((always_inline)) void call_event(lua_State *L, lua_Debug *ar, ClockKind clock)
 {
-  call_or_return(L, ar, CLOCK_KIND_MONOTONIC);
+  Tracer *t = tracer;
+  if (LIKELY(charge_quickly(t, L, clock))) called(t, L, ar, layout_frame(ar));
+  else call_or_return_elsewhere(L, ar);
+}
+
+static __attribute__((noinline)) void call_with_tsc(lua_State *L, lua_Debug *ar)
+{
+  call_event(L, ar, CLOCK_KIND_TSC);
+}
+
+static __attribute__((noinline)) void call_with_monotonic(lua_State *L, lua_Debug *ar)
+{
+  call_event(L, ar, CLOCK_KIND_MONOTONIC);
+}
+
+static inline void return_event(Tracer *t, lua_State *L, lua_Debug *ar, ClockKind clock)
+{
+  if (LIKELY(charge_quickly(t, L, clock))) returned(t, layout_frame(ar));
+  else call_or_return_elsewhere(L, ar);
 }
 
 static __attribute__((noinline)) void line_after_gap(Tracer *t, uint64_t *slot, uint64_t now)
@@ -540,12 +603,15 @@ static __attribute__((noinline)) void line_after_gap(Tracer *t, uint64_t *slot, 
   if (LUA_IS_JIT) t->returned = false;
 }
 
-/* LuaJIT names the line again after a return into the middle of it: no hit. */
-static inline void line_in_top_frame(Tracer *t, lua_Debug *ar, ClockKind clock)
+static inline void line_in_top_frame(Tracer *t, lua_State *L, lua_Debug *ar, ClockKind clock)
 {
   uint64_t *slot = slot_of_line(t->row, ar);
+  if (RARE(slot == t->row->slots)) { /* hits of slot 0 are calls of cut rows */
+    line_elsewhere(L, ar);
+    return;
+  }
   if (slot == t->line) {
-    slot[SLOT_HITS] += LUA_IS_JIT ? !t->returned : 1;
+    slot[SLOT_HITS] += !is_named_again(t, L);
     if (LUA_IS_JIT) t->returned = false;
     return;
   }
@@ -565,15 +631,19 @@ static inline __attribute__((always_inline)) void trace(lua_State *L, lua_Debug 
 {
   if (LIKELY(ar->event == LUA_HOOKLINE)) {
     Tracer *t = tracer;
-    if (LIKELY(L == t->running && t->top->id == layout_frame(ar))) line_in_top_frame(t, ar, clock);
+    if (LIKELY(L == t->running && t->top->id == layout_frame(ar))) line_in_top_frame(t, L, ar, clock);
     else line_elsewhere(L, ar);
+    return;
+  }
+  if (ar->event == LUA_HOOKRET) {
+    return_event(tracer, L, ar, clock);
     return;
   }
 #if LUA_ABI == 501
   if (RARE(ar->event == LUA_HOOKTAILRET)) return; /* the frame was replaced, there is nothing to pop */
 #endif
-  if (clock == CLOCK_KIND_TSC) call_or_return_with_tsc(L, ar);
-  else call_or_return_with_monotonic(L, ar);
+  if (clock == CLOCK_KIND_TSC) call_with_tsc(L, ar);
+  else call_with_monotonic(L, ar);
 }
 
 static void trace_with_tsc(lua_State *L, lua_Debug *ar)
@@ -591,48 +661,67 @@ static void trace_with_monotonic(lua_State *L, lua_Debug *ar)
 ** common event is in the function and coroutine of the one before. */
 
 #if LUA_IS_JIT
-/* A return brings the calling line again.  It is the first event at its depth
-** after deeper ones, and the line that was at work there: no hit. */
-static inline bool is_repeated(Tracer *t, uint64_t *slot, uintptr_t depth)
+/* LuaJIT names a line again after a call from the middle of it.  Control came
+** there by no jump: the instruction lies behind the one of the event before,
+** and deeper events came in between, or it follows a call (of a C function,
+** which has no events). */
+static inline bool is_repeated(Tracer *t, lua_State *L, const lua_Debug *ar, uint64_t *slot)
 {
-  bool repeated = t->last_depth > depth && t->depth_lines[depth] == slot;
+  uintptr_t depth = layout_frame(ar), last_depth = t->last_depth;
   t->last_depth = depth;
-  t->depth_lines[depth] = slot;
-  return repeated;
+  if (RARE(!t->functions.layout_is_known)) return false;
+  LineAt *at = t->lines_at + depth;
+  uintptr_t pc = layout_pc(L);
+  bool follows = at->slot == slot && pc > at->pc;
+  at->slot = slot;
+  at->pc = pc;
+  return follows && (last_depth > depth || layout_follows_call(pc, t->runtime->call_opcode));
 }
 #endif
 
-static inline void hit(Tracer *t, const lua_Debug *ar)
+static inline void hit(Tracer *t, lua_State *L, const lua_Debug *ar)
 {
-  uint32_t k = (uint32_t)ar->currentline - t->last_line_before;
-  if (RARE(k >= t->last_slot_count)) k = 0;
+  (void)L;
+  uint32_t k = (uint32_t)ar->currentline - t->last.line_before;
+  if (RARE(k >= t->last.slot_count)) return; /* see slot_of_line */
 #if LUA_IS_JIT
-  if (RARE(is_repeated(t, t->last_slots + k, layout_frame(ar)))) return;
+  if (RARE(is_repeated(t, L, ar, t->last.slots + k))) return;
 #endif
-  t->last_slots[k]++;
+  t->last.slots[k]++;
+}
+
+static HitRun run_of(Tracer *t, lua_State *L, lua_Debug *ar, const void *key)
+{
+  Function *f = function_of(t, L, ar, key);
+  bool kept = !f->transient;
+  return (HitRun){kept ? key : NULL, kept ? layout_guard(key, false) : 0, f->slots, f->line_before, f->slot_count};
+}
+
+static inline bool is_run_of(const HitRun *run, const void *key)
+{
+  return run->key == key && layout_guard(key, false) == run->guard;
 }
 
 static __attribute__((noinline)) void hit_in_another_function(Tracer *t, lua_State *L, lua_Debug *ar)
 {
   const void *key = running_key(t, L, ar);
-  Function *f = function_of(t, L, ar, key);
-  t->last_key = f->transient ? NULL : key;
-  t->last_guard = f->transient ? 0 : layout_guard(key, false);
-  t->last_slots = f->slots;
-  t->last_line_before = f->line_before;
-  t->last_slot_count = f->slot_count;
-  if (RARE(t->file.full)) give_up(t, no_space);
-  else hit(t, ar);
+  HitRun run = is_run_of(&t->other, key) ? t->other : run_of(t, L, ar, key);
+  t->other = t->last;
+  t->last = run;
+  if (RARE(t->file->full)) give_up(t, no_space);
+  else hit(t, L, ar);
 }
 
 static __attribute__((noinline)) void hit_elsewhere(lua_State *L, lua_Debug *ar)
 {
   Tracer *t = tracer;
-  bool alone = t == LUA_NAME(tracer_first)() && !t->next; /* then every hooked state is this one */
-  if (!t->running || (!alone && lua_topointer(L, LUA_REGISTRYINDEX) != t->registry)) t = find_tracer(L);
+  bool alone = t == tracers && !t->next; /* then every hooked state is this one */
+  if (!t->running || (!alone && lua_topointer(L, LUA_REGISTRYINDEX) != t->runtime->registry)) t = find_tracer(L);
   if (!t || !t->running) return;
   t->running = L;
-  hit_in_another_function(t, L, ar);
+  const void *key = running_key(t, L, ar);
+  if (is_run_of(&t->last, key)) hit(t, L, ar);
+  else hit_in_another_function(t, L, ar);
 }
 
 static void count_hits(lua_State *L, lua_Debug *ar)
@@ -642,8 +731,7 @@ static void count_hits(lua_State *L, lua_Debug *ar)
     hit_elsewhere(L, ar);
     return;
   }
-  const void *key = layout_running(L, ar);
-  if (LIKELY(key == t->last_key && layout_guard(key, false) == t->last_guard)) hit(t, ar);
+  if (LIKELY(is_run_of(&t->last, layout_running(L, ar)))) hit(t, L, ar);
   else hit_in_another_function(t, L, ar);
 }
 
@@ -656,123 +744,109 @@ static void count_hits_asking(lua_State *L, lua_Debug *ar)
 
 /* ---- Life ------------------------------------------------------------------ */
 
-static bool is_coverage(const TracerSettings *settings)
+static bool make_tables(Tracer *t)
 {
-  return strcmp(settings->mode, "coverage") == 0;
+  bool hits_alone = !(t->mask & LUA_MASKCALL);
+  if (!LUA_NAME(functions_open)(&t->functions, t->file, t->runtime->layout_is_known)) return false;
+  if (!calltree_open(&t->tree, &t->functions.table) || !rebuild_stacks(t, FIRST_STACKS, 0)) return false;
+  if (LUA_IS_JIT && hits_alone) t->lines_at = calloc(TRACER_DEPTHS, sizeof *t->lines_at);
+  return !(LUA_IS_JIT && hits_alone) || t->lines_at;
 }
 
-static const char *runtime_name(void)
+bool LUA_NAME(tracer_open)(Tracer *t, const LuaRuntime *runtime, HeatFile *file)
 {
-  return LUA_IS_JIT       ? "LuaJIT"
-         : LUA_ABI == 501 ? "Lua 5.1"
-         : LUA_ABI == 502 ? "Lua 5.2"
-         : LUA_ABI == 503 ? "Lua 5.3"
-         : LUA_ABI == 504 ? "Lua 5.4"
-                          : "Lua 5.5";
-}
-
-static const char *make_tables(Tracer *t, lua_State *L, bool coverage)
-{
-  if (!calltree_open(&t->tree, &t->file) || !rebuild_stacks(t, FIRST_STACKS, 0)) return "out of memory";
-  t->stack = new_stack(t, L);
-  if (coverage && LUA_IS_JIT) t->depth_lines = calloc(TRACER_DEPTHS, sizeof(uint64_t *));
-  if (!t->stack || (coverage && LUA_IS_JIT && !t->depth_lines)) return "out of memory";
-  *t->stack->bottom = (Frame){.node = t->tree.root, .line = t->tree.no_line};
-  return NULL;
-}
-
-const char *LUA_NAME(tracer_open)(Tracer *t, lua_State *L, const TracerSettings *settings)
-{
-  bool coverage = is_coverage(settings);
+  Tracer *next = t->next;
   memset(t, 0, sizeof *t);
-  HeatSettings heat = {settings->path, settings->mode, runtime_name(), coverage ? 1 : LINE_CELLS};
-  if (!heatfile_open(&t->file, &heat)) return "the heat file cannot be made";
-  t->L = L;
-  t->registry = lua_topointer(L, LUA_REGISTRYINDEX);
-  t->clock = clock_tsc_is_invariant() ? CLOCK_KIND_TSC : CLOCK_KIND_MONOTONIC;
-  t->mask = coverage ? LUA_MASKLINE : TRACE_MASK;
-  const char *problem = make_tables(t, L, coverage);
-  if (problem) {
-    heatfile_close(&t->file);
-    return problem;
-  }
-  heatfile_stamp_clock(&t->file, t->clock);
-  return NULL;
-}
-
-static lua_Hook choose_hook(const Tracer *t)
-{
-  if (!(t->mask & LUA_MASKCALL)) return t->layout_is_known ? count_hits : count_hits_asking;
-  return t->clock == CLOCK_KIND_TSC ? trace_with_tsc : trace_with_monotonic;
-}
-
-void LUA_NAME(tracer_begin)(Tracer *t, lua_State *L)
-{
-  HeatHeader *h = t->file.header;
-  tracer = t;
-  h->start_wall_ns = clock_wall_ns();
-  h->start_monotonic_ns = clock_monotonic_ns();
-  h->start_cpu_ns = t->gap_cpu_ns = clock_thread_cpu_ns();
-  t->stack = *stack_place(t, L);
-  if (!t->stack) t->stack = new_stack(t, L);
-  t->running = L;
-  t->top = t->stack->bottom;
-  t->resumer_row = t->row = t->tree.root;
-  t->resumer_line = t->line = t->top->line = t->tree.no_line;
-  t->top->node = t->tree.root;
-  t->gap_ticks = t->last_ticks = t->row_ticks = clock_ticks(t->clock);
-  heatfile_set_state(&t->file, HEAT_RECORDING);
-  lua_sethook(L, choose_hook(t), t->mask, 0);
-}
-
-/* The chunk that armed us is still running: the next main chunk is the script. */
-static void await_script(lua_State *L, lua_Debug *ar)
-{
-  Tracer *t = find_tracer(L);
-  if (!t) return;
-  lua_getinfo(L, "S", ar);
-  if (ar->what[0] != 'm') return;
-  LUA_NAME(tracer_begin)(t, L);
-  if (t->mask & LUA_MASKCALL) choose_hook(t)(L, ar);
-}
-
-void LUA_NAME(tracer_await_script)(Tracer *t)
-{
-  heatfile_set_state(&t->file, HEAT_ARMED);
-  lua_sethook(t->L, await_script, LUA_MASKCALL, 0);
-}
-
-void LUA_NAME(tracer_end)(Tracer *t)
-{
-  HeatHeader *h = t->file.header;
-  if (!h || t->closed) return;
-  if (t->running && t->mask & LUA_MASKCALL) {
-    uint64_t now = clock_ticks(t->clock);
-    charge_line(t, now);
-    charge_row(t, now);
-  }
-  if (t->running) {
-    h->now_cpu_ns = clock_thread_cpu_ns();
-    h->stop_monotonic_ns = clock_monotonic_ns();
-    heatfile_stamp_clock(&t->file, t->clock);
-  }
-  t->running = NULL;
-  t->closed = true;
-  heatfile_set_state(&t->file, HEAT_STOPPED);
+  t->next = next;
+  t->file = file;
+  t->header = file->header;
+  t->runtime = runtime;
+  t->clock = runtime->clock;
+  t->mask = file->tables[HEAT_LINE].columns == 1 ? LUA_MASKLINE : TRACE_MASK;
+  if (make_tables(t)) return true;
+  LUA_NAME(tracer_close)(t);
+  return false;
 }
 
 void LUA_NAME(tracer_close)(Tracer *t)
 {
-  LUA_NAME(tracer_end)(t);
-  if (tracer == t) tracer = &nobody;
-  for (uint64_t i = 0; i <= t->stack_mask; i++)
+  for (uint64_t i = 0; t->stacks && i <= t->stack_mask; i++)
     if (t->stacks[i]) free_stack(t->stacks[i]);
   free((void *)t->stacks);
-  free(t->sources);
-  free((void *)t->depth_lines);
+  free(t->lines_at);
+  if (t->tree.edges) calltree_close(&t->tree);
+  LUA_NAME(functions_close)(&t->functions);
+  t->running = NULL;
   t->stacks = NULL;
-  t->sources = NULL;
-  t->depth_lines = NULL;
-  calltree_close(&t->tree);
-  heatfile_close(&t->file);
+  t->lines_at = NULL;
+}
+
+lua_Hook LUA_NAME(tracer_hook)(const Tracer *t)
+{
+  if (!(t->mask & LUA_MASKCALL)) return t->functions.layout_is_known ? count_hits : count_hits_asking;
+  return t->clock == CLOCK_KIND_TSC ? trace_with_tsc : trace_with_monotonic;
+}
+
+/* What shadow stacks were kept is of no use: frames were opened and closed unseen. */
+static bool begin_stack(Tracer *t, lua_State *L)
+{
+  Frame bottom = {.node = t->tree.root, .line = t->functions.table.no_line};
+  t->stack = NULL;
+  if (!rebuild_stacks(t, FIRST_STACKS, UINT64_MAX)) return false;
+  t->stack = new_stack(t, t->runtime->L);
+  if (!t->stack) return false;
+  *t->stack->bottom = bottom;
+  if (L != t->runtime->L) t->stack = new_stack(t, L);
+  if (!t->stack) return false;
+  *t->stack->bottom = bottom;
+  return true;
+}
+
+void LUA_NAME(tracer_begin)(Tracer *t, lua_State *L)
+{
+  if (!begin_stack(t, L)) {
+    give_up(t, "out of memory; recording ended, the program went on");
+    return;
+  }
+  tracer = t;
+  t->running = L;
+  t->returned = false;
+  t->last = t->other = (HitRun){0};
+  t->top = t->stack->bottom;
+  t->resumer_row = t->tree.root;
+  t->resumer_line = t->line = t->top->line;
+  enter_row(t, t->tree.root);
+  t->gap_cpu_ns = clock_thread_cpu_ns();
+  t->gap_ticks = t->last_ticks = t->row_ticks = clock_ticks(t->clock);
+  lua_sethook(L, LUA_NAME(tracer_hook)(t), t->mask, 0);
+}
+
+/* Frames that are open already: they were not called now, so no call is counted.  What runs them all (the
+** host's own C function) is left out. */
+void LUA_NAME(tracer_adopt)(Tracer *t, lua_State *L)
+{
+  lua_Debug ar;
+  int depth = 0;
+  while (depth < ADOPT_MOST && lua_getstack(L, depth, &ar)) depth++;
+  while (t->running && depth-- > 0) {
+    if (!lua_getstack(L, depth, &ar)) continue;
+    const void *key = t->functions.layout_is_known ? layout_function_at(L, &ar) : ask_running(L, &ar);
+    if (function_of(t, L, &ar, key)->native && t->top == t->stack->bottom) continue;
+    push(t, L, &ar, layout_frame(&ar), key);
+    (*t->row->calls)--;
+    lua_getinfo(L, "l", &ar);
+    t->line = slot_of_line(t->row, &ar);
+    t->header->resyncs++;
+  }
+}
+
+void LUA_NAME(tracer_end)(Tracer *t)
+{
+  if (!t->running) return;
+  if (t->mask & LUA_MASKCALL && t->top > t->stack->bottom) { /* after the script's end nothing of it runs */
+    uint64_t now = clock_ticks(t->clock);
+    charge_line(t, now);
+    charge_row(t, now);
+  }
+  t->running = NULL;
 }

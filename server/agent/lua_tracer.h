@@ -17,6 +17,8 @@
 #include "clock.h"
 #include "heatfile.h"
 #include "lua_abi.h"
+#include "lua_function.h"
+#include "lua_runtime.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,11 +39,19 @@ typedef struct ShadowStack {
   uint64_t used;    /* number of the switch that entered it last */
 } ShadowStack;
 
-typedef struct SourceEntry {
-  uint64_t hash;
-  uint32_t row;
-  bool transient;
-} SourceEntry;
+/* LuaJIT: the line event that came last in a frame, and its instruction. */
+typedef struct LineAt {
+  uint64_t *slot;
+  uintptr_t pc;
+} LineAt;
+
+/* A function and its run of slots, known again by its key. */
+typedef struct HitRun {
+  const void *key; /* NULL: to be asked for each time */
+  uint64_t guard;
+  uint64_t *slots;
+  uint32_t line_before, slot_count;
+} HitRun;
 
 typedef struct Tracer {
   /* read and written at every event */
@@ -52,60 +62,42 @@ typedef struct Tracer {
   Node *row;
   uint64_t row_ticks; /* clock up to which 'row' has been charged */
   ShadowStack *stack;
-  const void *last_key; /* hits alone: function of the last line event, … */
-  uint64_t last_guard;
-  uint64_t *last_slots; /* … and its run of slots */
-  uint32_t last_line_before, last_slot_count;
-  bool returned; /* LuaJIT: a return came after the last line event */
+  HitRun last, other; /* hits alone: function of the last line event, and of the one before it */
+  bool returned;      /* LuaJIT: a return came after the last line event */
 
+  HeatHeader *header;
+  HeatFile *file;
+  const LuaRuntime *runtime;
+  ClockKind clock; /* of runtime, close at hand */
+  int mask;        /* events that are counted */
   CallTree tree;
-  HeatFile file;
-  ClockKind clock;
-  int mask; /* events that are counted */
-  bool layout_is_known;
-  bool closed;
-  lua_State *L;         /* main coroutine */
-  const void *registry; /* the same for all coroutines of a state */
+  LuaFunctions functions;
+  uint64_t files_seen;  /* functions.files when edges were last forgotten */
   ShadowStack **stacks; /* open addressing by L */
   uint64_t stack_mask, stack_count, switches;
   Node *resumer_row; /* what was at work before the last switch */
   uint64_t *resumer_line;
-  SourceEntry *sources; /* open addressing by hash */
-  uint64_t source_mask, source_count;
-  uint64_t epoch;         /* counts new sources that come from no file */
-  uint64_t **depth_lines; /* LuaJIT, hits alone: slot at work at each place of the stack; NULL elsewhere */
-  uintptr_t last_depth;
+  uintptr_t last_depth;           /* LuaJIT, hits alone: place on the stack of the last event */
+  LineAt *lines_at;               /* LuaJIT, hits alone: by place on the stack; NULL elsewhere */
   uint64_t gap_ticks, gap_cpu_ns; /* clock and CPU clock when they were compared last */
-  double ns_per_tick;
-  struct Tracer *next; /* of this process */
+  struct Tracer *next;            /* of this process */
 } Tracer;
 
-typedef struct TracerSettings {
-  const char *path; /* heat file; NULL: one without a name */
-  const char *mode; /* "trace" or "coverage" */
-} TracerSettings;
-
-/* NULL, or one line that says why not.  Nothing is hooked yet. */
-const char *LUA_NAME(tracer_open)(Tracer *tracer, lua_State *L, const TracerSettings *settings);
-/* Recording begins with the next chunk that is called. */
-void LUA_NAME(tracer_await_script)(Tracer *tracer);
-/* Recording begins now, in the coroutine L. */
-void LUA_NAME(tracer_begin)(Tracer *tracer, lua_State *L);
-/* Everything counted so far is in the file; state stopped.  Makes no call into Lua. */
-void LUA_NAME(tracer_end)(Tracer *tracer);
+/* False: out of memory or disk.  Nothing is hooked yet.  'file' has a HEAT_LINE of one column for hits alone. */
+bool LUA_NAME(tracer_open)(Tracer *tracer, const LuaRuntime *runtime, HeatFile *file);
 void LUA_NAME(tracer_close)(Tracer *tracer);
-/* The tracers of this process, for events of a state that is not the last one, for fork and exit. */
-void LUA_NAME(tracer_enlist)(Tracer *tracer);
-Tracer *LUA_NAME(tracer_first)(void);
-void LUA_NAME(tracer_forked)(Tracer *tracer);
-/* Makes 'tracer' the one whose events come on this thread. */
-Tracer *LUA_NAME(tracer_make_current)(Tracer *tracer);
+/* Counts from here on, in the coroutine L, which is at work. */
+void LUA_NAME(tracer_begin)(Tracer *tracer, lua_State *L);
+/* After tracer_begin in mid-run, in a hook: the frames of L that are open. */
+void LUA_NAME(tracer_adopt)(Tracer *tracer, lua_State *L);
+/* Counts nothing from here on.  Everything counted so far is in the file.  Makes no call into Lua. */
+void LUA_NAME(tracer_end)(Tracer *tracer);
+lua_Hook LUA_NAME(tracer_hook)(const Tracer *tracer);
 
-/* lua_calibrate.c: does the layout hold, and what does an event cost? */
-void LUA_NAME(tracer_calibrate)(Tracer *tracer);
-/* lua_function.c: the function that runs in ar's frame, known under key from now on. */
-Function *LUA_NAME(tracer_function)(Tracer *tracer, lua_State *L, lua_Debug *ar, const void *key);
-/* Is 'key' still the function it was? */
-bool LUA_NAME(tracer_same_function)(Tracer *tracer, lua_State *L, lua_Debug *ar, const KeyEntry *entry);
+/* Tracers that were enlisted are found by the state of an event, and never freed. */
+void LUA_NAME(tracer_enlist)(Tracer *tracer);
+void LUA_NAME(tracer_forked)(Tracer *tracer); /* the child counts from zero; its file is ready */
+/* Makes 'tracer' the one whose events come on this thread; returns the one before. */
+Tracer *LUA_NAME(tracer_make_current)(Tracer *tracer);
 
 #endif

@@ -5,12 +5,15 @@
 #define _GNU_SOURCE
 #include "clock.h"
 #include "mapping.h"
+#include "ticker.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -142,4 +145,57 @@ bool mapping_pin_library(const void *symbol)
 {
   Dl_info info;
   return dladdr(symbol, &info) && dlopen(info.dli_fname, RTLD_NOW | RTLD_NODELETE | RTLD_NOLOAD);
+}
+
+/* ---- Ticks ----------------------------------------------------------------- */
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+int ticker_signal(void)
+{
+  return SIGRTMAX - 3;
+}
+
+bool ticker_make(Ticker *ticker, int signal, TickHandler *handler, void *data)
+{
+  struct sigaction action;
+  struct sigevent event;
+  timer_t timer;
+  memset(&action, 0, sizeof action);
+  memset(&event, 0, sizeof event);
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = signal;
+  event.sigev_value.sival_ptr = data;
+  event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+  if (handler && sigaction(signal, &action, NULL) != 0) return false;
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return false;
+  ticker->timer = timer;
+  ticker->is_made = true;
+  return true;
+}
+
+void ticker_set(Ticker *ticker, uint64_t interval_ns)
+{
+  struct itimerspec times;
+  if (!ticker->is_made) return;
+  times.it_interval.tv_sec = (time_t)(interval_ns / NS_PER_S);
+  times.it_interval.tv_nsec = (long)(interval_ns % NS_PER_S);
+  times.it_value = times.it_interval;
+  timer_settime(ticker->timer, 0, &times, NULL);
+}
+
+void ticker_delete(Ticker *ticker)
+{
+  if (!ticker->is_made) return;
+  ticker->is_made = false;
+  timer_delete(ticker->timer);
+}
+
+uint32_t ticker_count(const siginfo_t *info)
+{
+  return info->si_code == SI_TIMER && info->si_overrun > 0 ? 1 + (uint32_t)info->si_overrun : 1;
 }

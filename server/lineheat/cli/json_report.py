@@ -34,7 +34,7 @@ def _session(view: View, script: str | None) -> dict[str, object]:
         "exit_status": recording.exit_status,
         "wall_ns": recording.wall_ns,
         "cpu_ns": recording.cpu_ns,
-        "samples": recording.samples if view.is_sampled else None,
+        "samples": view.total_samples,
         "lost": recording.losses.lost_ticks if view.is_sampled else None,
         "interval_ns": recording.requested_interval_ns if view.is_sampled else None,
         "overhead_ns": view.overhead_ns,

@@ -10,9 +10,16 @@ from typing import NoReturn
 from lineheat import __version__
 from lineheat.model.errors import LineheatError
 
-MODES = ("trace", "coverage")
+MODES = ("sample", "trace", "coverage")
 REPORTS = ("none", "lines", "functions", "tree")
 DEFAULT_TOP = 20
+CONTROL_VERBS = {
+    "start": "begin to record in a program that is armed, or a new recording after a stop",
+    "pause": "count nothing until resume",
+    "resume": "continue a pause",
+    "stop": "complete this recording; the program runs on, armed",
+    "terminate": "end the program: TERM, after 3 s KILL",
+}
 
 
 class UsageError(LineheatError):
@@ -29,7 +36,9 @@ class Options:
     """One call of lineheat; what a verb does not take has its default."""
 
     verb: Callable[["Options"], int]
-    mode: str = "trace"
+    mode: str = "sample"
+    interval_us: int | None = None
+    paused: bool = False
     runtime: str | None = None
     output: Path | None = None
     report: str = "lines"
@@ -57,6 +66,8 @@ def parse(arguments: Sequence[str]) -> Options:
     values = vars(parser.parse_args(list(arguments)))
     verb = _lazy(values.pop("verb"))
     rest = values.pop("rest", None)
+    if values.get("interval_us") is not None and values["mode"] != "sample":
+        raise UsageError(f"--interval-us is for --mode sample, not {values['mode']}")
     if rest is not None:
         values["script"], values["arguments"] = _split_script(rest)
     if "sources" in values:
@@ -77,6 +88,7 @@ def _make_parser() -> _Parser:
     _add_annotate(verbs)
     _add_runtimes(verbs)
     _add_sessions(verbs)
+    _add_control(verbs)
     return parser
 
 
@@ -87,9 +99,17 @@ def _add_run(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     run.add_argument(
         "--mode",
         choices=MODES,
-        default="trace",
-        help="trace: hits, time and calls, exact; coverage: hits alone, at little cost",
+        default="sample",
+        help="sample: where the time goes, at next to no cost; trace: hits, time and calls, exact;"
+        " coverage: hits alone",
     )
+    run.add_argument(
+        "--interval-us",
+        type=_positive,
+        metavar="N",
+        help="sample: microseconds between two looks (1000)",
+    )
+    run.add_argument("--paused", action="store_true", help="record nothing until 'lineheat start'")
     run.add_argument(
         "--runtime",
         metavar="NAME|PATH",
@@ -142,6 +162,13 @@ def _add_sessions(verbs: "argparse._SubParsersAction[_Parser]") -> None:
     sessions.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
 
+def _add_control(verbs: "argparse._SubParsersAction[_Parser]") -> None:
+    for name, summary in CONTROL_VERBS.items():
+        verb = _verb(verbs, name, summary)
+        verb.set_defaults(verb=f"control.{name}")
+        verb.add_argument("file", metavar="SESSION", help="a session's ID, or its profile's path")
+
+
 def _verb(
     verbs: "argparse._SubParsersAction[_Parser]", name: str, summary: str, usage: str | None = None
 ) -> _Parser:
@@ -152,7 +179,8 @@ def _verb(
 
 def _lazy(name: str) -> Callable[[Options], int]:
     """A verb's module is loaded when it is called: most calls need few of them."""
-    verb: Callable[[Options], int] = getattr(import_module(f"lineheat.cli.{name}"), name)
+    module = import_module(f"lineheat.cli.{name.partition('.')[0]}")
+    verb: Callable[[Options], int] = getattr(module, name.rpartition(".")[2])
     return verb
 
 

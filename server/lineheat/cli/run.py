@@ -25,6 +25,8 @@ def run(options: Options) -> int:
         arguments=options.arguments,
         mode=options.mode,
         output=options.output,
+        interval_us=options.interval_us,
+        paused=options.paused,
     )
     progress = Progress() if sys.stderr.isatty() and options.report != "none" else None
     result = run_target(request, progress.show if progress else None)

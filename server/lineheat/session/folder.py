@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from lineheat import heatfile
 from lineheat.model.errors import LineheatError
 from lineheat.session.linux import memory_folder, process_mark
 
@@ -131,6 +132,17 @@ def sessions() -> list[SessionFolder]:
     return [folder for folder in found if folder is not None]
 
 
+def find_session(name: str) -> SessionFolder:
+    """The session that an ID or a profile's path names."""
+    wanted = os.path.abspath(name)
+    for folder in sessions():
+        if folder.record.id == name or wanted in (folder.record.output, folder.record.profile):
+            return folder
+    raise LineheatError(
+        "no-such-session", f"there is no session {name}; 'lineheat sessions' lists those there are"
+    )
+
+
 def find_profile(name: str) -> Path:
     """The heat file that a session's ID, an output path or a path names, wherever it lies now."""
     path = Path(name)
@@ -156,30 +168,55 @@ def session_of_profile(profile: Path) -> SessionFolder | None:
 
 
 def save_profile(folder: SessionFolder) -> SessionFolder:
-    """Moves the heat file of a target that has ended to where it is to stay.
+    """Moves the heat files of a target that has ended to where they are to stay.
 
-    If that place cannot be written, the profile stays in the session folder.
+    If that place cannot be written, they stay in the session folder.
     """
     live = Path(folder.record.profile)
     saved = folder.saved_profile
+    files = heat_files(live)
     try:
         move(live, saved)
     except OSError:
         saved = folder.path / PROFILE_NAME
         move(live, saved)
-    for child in children_of(live):
-        move(child, saved.with_name(saved.stem + child.name[len(live.stem) :]))
+    for file in files[1:]:
+        move(file, saved.with_name(saved.stem + file.name[len(live.stem) :]))
     return folder.with_record(profile=str(saved), finished=True)
 
 
-def children_of(live: Path) -> list[Path]:
-    """Heat files of forked children: STEM.PID.heat, of those that have ended."""
-    found = []
-    for path in live.parent.glob(f"{live.stem}.*.heat"):
-        pid = path.name[len(live.stem) + 1 : -len(".heat")]
-        if pid.isdigit() and process_mark(int(pid)) is None:
-            found.append(path)
-    return sorted(found)
+def heat_files(profile: Path) -> list[Path]:
+    """The first recording, then the later ones (STEM.2.heat, …) and those of forked children that have
+    ended (STEM.PID.heat, STEM.PID.2.heat, …)."""
+    others = [path for path in profile.parent.glob(f"{profile.stem}.*.heat") if _is_complete(path, profile)]
+    return [profile, *sorted(others, key=lambda path: [int(word) for word in _numbers(path, profile)])]
+
+
+def recordings(profile: Path) -> list[Path]:
+    """The recordings of the target itself, in order; the last one hears what is asked of the target."""
+    pid = _pid_of(profile)
+    return [path for path in heat_files(profile) if path == profile or (pid and _pid_of(path) == pid)]
+
+
+def _numbers(path: Path, profile: Path) -> list[str]:
+    """The words between STEM and .heat; empty unless they are numbers."""
+    words = path.name[len(profile.stem) + 1 : -len(".heat")].split(".")
+    return words if all(word.isascii() and word.isdigit() for word in words) else []
+
+
+def _is_complete(path: Path, profile: Path) -> bool:
+    """One of this target's own, or of a child that is gone."""
+    if not _numbers(path, profile):
+        return False
+    pid = _pid_of(path)
+    return pid is not None and (pid == _pid_of(profile) or process_mark(pid) is None)
+
+
+def _pid_of(path: Path) -> int | None:
+    try:
+        return heatfile.read_recording(path).pid
+    except LineheatError:
+        return None
 
 
 def move(source: Path, target: Path) -> None:

@@ -6,6 +6,7 @@ the same functions.
 
 import os
 import select
+import signal
 import stat
 from pathlib import Path
 
@@ -55,6 +56,25 @@ def process_mark(pid: int) -> str | None:
         return None
     is_zombie = fields[0] in "ZX"
     return None if is_zombie else fields[19]  # start time, in clock ticks since boot
+
+
+def end_process(pid: int, kill_after_s: float) -> None:
+    """TERM, then KILL if it does not end; returns when it has ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        if not poll.poll(int(kill_after_s * 1000)):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            poll.poll()
+    except ProcessLookupError:
+        return  # it ended in between
+    finally:
+        os.close(handle)
 
 
 class ProcessWatch:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from lineheat.session.folder import (
     abandoned_sessions,
     create_session,
     forget_old_sessions,
+    heat_files,
     save_profile,
 )
 from lineheat.session.linux import ProcessWatch, original_environment
@@ -48,6 +49,17 @@ class RunRequest:
     arguments: Sequence[str]
     mode: str
     output: Path | None = None  # None: the session folder
+    interval_us: int | None = None  # sampler; None: the agent's own
+    paused: bool = False  # armed, and recording begins when it is told to
+
+    def configuration(self, profile: str) -> str:
+        """What the agent reads when it is armed."""
+        lines = [f"file={profile}", f"mode={self.mode}"]
+        if self.interval_us is not None:
+            lines.append(f"interval_us={self.interval_us}")
+        if self.paused:
+            lines.append("paused=1")
+        return "".join(f"{line}\n" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +80,30 @@ class SourceKeeper:
 
     def __init__(self, session: SessionFolder) -> None:
         self._session = session
-        self._hashes: dict[str, str] = {}
-        self._rows: dict[int, Path] = {}
-        self._seen = 0
+        self.hashes: dict[str, str] = {}  # by absolute path
 
     def look(self) -> None:
-        try:
-            sources = heatfile.read_sources(self._session.record.profile)
-        except LineheatError:
-            return  # nothing is there yet
-        for row in range(self._seen, len(sources)):
-            if sources[row].kind == "file":
-                self._keep(row, Path(sources[row].name))
-        self._seen = len(sources)
+        """At the recording that is live."""
+        for path in self._named_files(Path(self._session.record.profile)).values():
+            self._keep(path)
 
-    def _keep(self, row: int, path: Path) -> None:
-        text = _read_regular(path, changed_before_ns=self._session.record.start_wall_ns)
+    def texts(self, profile: Path) -> dict[int, bytes]:
+        """What is kept of a recording's sources, by source row."""
+        named = {row: self.hashes.get(path) for row, path in self._named_files(profile).items()}
+        return {row: (self._session.sources / digest).read_bytes() for row, digest in named.items() if digest}
+
+    def _named_files(self, profile: Path) -> dict[int, str]:
+        try:
+            sources = heatfile.read_sources(profile)
+        except LineheatError:
+            return {}  # nothing is there yet
+        named = {row: source.name for row, source in enumerate(sources) if source.kind == "file"}
+        return {row: os.path.abspath(name) for row, name in named.items()}
+
+    def _keep(self, path: str) -> None:
+        if path in self.hashes:
+            return
+        text = _read_regular(Path(path), changed_before_ns=self._session.record.start_wall_ns)
         if text is None:
             return
         digest = hashlib.sha256(text).hexdigest()
@@ -91,16 +111,7 @@ class SourceKeeper:
         if not kept.exists():
             with open(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(text)
-        self._hashes[os.path.abspath(path)] = digest
-        self._rows[row] = kept
-
-    @property
-    def hashes(self) -> Mapping[str, str]:
-        return self._hashes
-
-    def texts(self) -> dict[int, bytes]:
-        """By source row."""
-        return {row: kept.read_bytes() for row, kept in self._rows.items()}
+        self.hashes[path] = digest
 
 
 def run(request: RunRequest, on_look: OnLook | None = None) -> RunResult:
@@ -117,7 +128,7 @@ def run(request: RunRequest, on_look: OnLook | None = None) -> RunResult:
         request.runtime.name,
         request.output.absolute() if request.output else None,
     )
-    configuration = f"file={session.record.profile}\nmode={request.mode}\n"
+    configuration = request.configuration(session.record.profile)
     command = agent_command(request.runtime, agent, configuration, str(request.script), request.arguments)
     return _run_to_end(session, command, on_look)
 
@@ -156,19 +167,23 @@ def _run_to_end(session: SessionFolder, command: Command, on_look: OnLook | None
 
 
 def _finish(session: SessionFolder, how: Exit | None, keeper: SourceKeeper | None = None) -> SessionFolder:
-    """Writes what only the runner knows into the heat file, and saves it."""
+    """Writes what only the runner knows into the heat files, and saves them."""
     live = Path(session.record.profile)
     if not live.exists():
         return session.with_record(finished=True)
     keeper = keeper or SourceKeeper(session)
-    keeper.look()
     state = State.DIED if how is None or isinstance(how, ExitSignal) else State.FINISHED
-    try:
-        heatfile.write_exit(live, how, state)
-        heatfile.embed_sources(live, keeper.texts())
-    except LineheatError:
-        pass  # too damaged to be finished: it is saved as it is, and its reader says what is wrong
+    for profile in heat_files(live):
+        _finish_file(profile, how, state, keeper)
     return save_profile(session.with_record(sources=dict(keeper.hashes)))
+
+
+def _finish_file(profile: Path, how: Exit | None, state: State, keeper: SourceKeeper) -> None:
+    try:
+        heatfile.write_exit(profile, how, state)
+        heatfile.embed_sources(profile, keeper.texts(profile))
+    except LineheatError:
+        return  # too damaged to be finished: it is saved as it is, and its reader says what is wrong
 
 
 def _was_recorded(live: Path) -> bool:

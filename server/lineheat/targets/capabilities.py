@@ -8,7 +8,7 @@ from lineheat.targets.lua import lua_string, plain_command
 from lineheat.targets.probe import NoAnswer, answer_of
 from lineheat.targets.runtime import Runtime
 
-AGENT_MODES = ("trace", "coverage")
+AGENT_MODES = ("sample", "trace", "coverage")
 
 # Called without a configuration the agent arms nothing and says so; if it
 # returns nothing at all, it found no Lua to talk to.

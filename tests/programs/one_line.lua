@@ -1,0 +1,1 @@
+local n = 0 for i = 1, 100 do n = n + i end local function f(x) return x end print(n, f(n)) --> 102 5.4,5.5,luajit:101; 1 call
