@@ -7,6 +7,8 @@
 #include "lua_runtime.h"
 #include "lua_tracer.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Does the layout hold? ------------------------------------------------- */
@@ -106,7 +108,8 @@ static bool pc_is_where_we_look(lua_State *L, const lua_Debug *ar, const void *c
     return false;
   if (ar->currentline == CALLING_LINE && check->calling_line_events++ == 1)
     check->call_opcode = *((const uint8_t *)pc - 2 * sizeof(uint32_t));
-  return true;
+  uint32_t index = (uint32_t)((const uint32_t *)pc - (const uint32_t *)code) - 1;
+  return layout_line_of(prototype, index) == ar->currentline;
 #else
   (void)L, (void)ar, (void)closure;
   return true;
@@ -314,6 +317,47 @@ static bool can_find_running(LuaRuntime *r, lua_State *L)
 }
 #endif
 
+/* ---- What are C functions called? -------------------------------------------
+**
+** By the path under which the libraries hold them: the name at a call may be
+** anything, and of a tail call it is the caller's. */
+
+static const void *native_key(lua_State *L, int index)
+{
+#if LUA_IS_JIT
+  return layout_function_of(lua_topointer(L, index));
+#else
+  lua_CFunction function = lua_tocfunction(L, index);
+  const void *key;
+  memcpy(&key, &function, sizeof key);
+  return key;
+#endif
+}
+
+static void name_natives_of(LuaRuntime *r, lua_State *L, const char *library)
+{
+  bool is_global = strcmp(library, "_G") == 0;
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING || !lua_iscfunction(L, -1) || r->name_count == NATIVE_NAMES_MOST) continue;
+    NativeName *entry = r->names + r->name_count++;
+    entry->key = native_key(L, -1);
+    snprintf(entry->name, sizeof entry->name, "%s%s%s", is_global ? "" : library, is_global ? "" : ".",
+             lua_tostring(L, -2));
+  }
+}
+
+static void learn_native_names(LuaRuntime *r, lua_State *L)
+{
+  int top = lua_gettop(L);
+  r->names = calloc(NATIVE_NAMES_MOST, sizeof *r->names);
+  if (!r->names || !lua_checkstack(L, 8)) return;
+  lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+  if (lua_istable(L, -1))
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+      if (lua_type(L, -2) == LUA_TSTRING && lua_istable(L, -1)) name_natives_of(r, L, lua_tostring(L, -2));
+  lua_settop(L, top);
+}
+
 /* ---- All of it -------------------------------------------------------------- */
 
 static void learn_rate(LuaRuntime *r)
@@ -342,5 +386,6 @@ void LUA_NAME(runtime_learn)(LuaRuntime *r, lua_State *main, bool costs)
 #endif
     lua_close(L);
   }
+  if (r->layout_is_known) learn_native_names(r, main);
   learn_rate(r);
 }

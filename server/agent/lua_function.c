@@ -182,9 +182,18 @@ static uint32_t last_line_of_main(lua_State *L, lua_Debug *ar)
 
 /* ---- Functions ------------------------------------------------------------ */
 
-static void name_function(char *to, size_t size, const lua_Debug *ar)
+static const char *library_name(const LuaRuntime *r, const void *key)
 {
-  if (ar->what[0] == 'm') snprintf(to, size, "main chunk");
+  for (int i = 0; i < r->name_count; i++)
+    if (r->names[i].key == key) return r->names[i].name;
+  return NULL;
+}
+
+static void name_function(char *to, size_t size, const LuaFunctions *t, const lua_Debug *ar, const void *key)
+{
+  const char *known = ar->what[0] == 'C' ? library_name(t->runtime, key) : NULL;
+  if (known) snprintf(to, size, "%s", known);
+  else if (ar->what[0] == 'm') snprintf(to, size, "main chunk");
   else if (ar->name) snprintf(to, size, "%s", ar->name);
   else if (ar->what[0] == 'C') snprintf(to, size, "?");
   else snprintf(to, size, "function:%d", ar->linedefined);
@@ -207,7 +216,7 @@ static Function *define(LuaFunctions *t, lua_State *L, lua_Debug *ar, const void
   SourceEntry source = source_of(t, ar);
   if (source.transient) t->epoch++; /* memory of collected chunks may serve again */
   else if (t->source_count > sources) t->files++;
-  name_function(name, sizeof name, ar);
+  name_function(name, sizeof name, t, ar, key);
   FunctionFacts facts = {
       .name = name,
       .kind = native ? "native"
@@ -251,10 +260,11 @@ uint64_t LUA_NAME(guard_of)(const LuaFunctions *t, const void *key, bool native)
 
 /* ---- Life ------------------------------------------------------------------ */
 
-bool LUA_NAME(functions_open)(LuaFunctions *t, HeatFile *file, bool layout_is_known)
+bool LUA_NAME(functions_open)(LuaFunctions *t, HeatFile *file, const LuaRuntime *runtime)
 {
   memset(t, 0, sizeof *t);
-  t->layout_is_known = layout_is_known;
+  t->runtime = runtime;
+  t->layout_is_known = runtime->layout_is_known;
   return functions_open(&t->table, file);
 }
 

@@ -4,6 +4,7 @@
 
 #include "functions.h"
 #include "lua_abi.h"
+#include "lua_runtime.h"
 
 typedef struct SourceEntry {
   uint64_t hash;
@@ -17,10 +18,11 @@ typedef struct LuaFunctions {
   uint64_t source_mask, source_count;
   uint64_t epoch;       /* counts new sources that come from no file */
   uint64_t files;       /* counts new sources that are files: what is kept of a key may now be wrong */
-  bool layout_is_known; /* lua_calibrate.c */
+  bool layout_is_known; /* of runtime, close at hand */
+  const LuaRuntime *runtime;
 } LuaFunctions;
 
-bool LUA_NAME(functions_open)(LuaFunctions *functions, HeatFile *file, bool layout_is_known);
+bool LUA_NAME(functions_open)(LuaFunctions *functions, HeatFile *file, const LuaRuntime *runtime);
 void LUA_NAME(functions_close)(LuaFunctions *functions);
 /* The function that runs in ar's frame; 'key' as layout_running has it. */
 Function *LUA_NAME(function_of)(LuaFunctions *functions, lua_State *L, lua_Debug *ar, const void *key);

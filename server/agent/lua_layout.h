@@ -26,6 +26,8 @@
 #define LAYOUT_CFRAME_FLAGS 3u
 #define LAYOUT_PROTOTYPE_BYTES 104
 #define LAYOUT_PROTOTYPE_SIZE 12 /* instructions */
+#define LAYOUT_PROTOTYPE_LINEINFO 80
+#define LAYOUT_FFID_C 1 /* a C function; greater ones are built in, and each has its own */
 #define LAYOUT_SLOT_BYTES 8
 #define LAYOUT_CLOSURE_FFID 10 /* 0: a Lua function */
 #define LAYOUT_CLOSURE_FUNCTION 32
@@ -66,6 +68,16 @@ static inline uint8_t layout_byte(const void *at, ptrdiff_t offset)
   return ((const uint8_t *)at)[offset];
 }
 
+#if LUA_IS_JIT
+/* Bytecode of a Lua function; a C function's address; the number of a built-in one. */
+static inline const void *layout_function_of(const void *closure)
+{
+  uint8_t ffid = layout_byte(closure, LAYOUT_CLOSURE_FFID);
+  if (ffid == 0) return layout_pointer(closure, LAYOUT_CLOSURE_FUNCTION);
+  return ffid == LAYOUT_FFID_C ? layout_pointer(closure, LAYOUT_CLOSURE_C) : (const void *)(uintptr_t)ffid;
+}
+#endif
+
 /* What identifies the function that runs: its prototype, or the C function's address. */
 static inline const void *layout_running(lua_State *L, const lua_Debug *ar)
 {
@@ -75,7 +87,7 @@ static inline const void *layout_running(lua_State *L, const lua_Debug *ar)
   (void)ar;
   memcpy(&tagged, base - 16, sizeof tagged);
   const void *closure = (const void *)(uintptr_t)(tagged & LAYOUT_POINTER_MASK);
-  return layout_byte(closure, LAYOUT_CLOSURE_FFID) == 0 ? layout_pointer(closure, LAYOUT_CLOSURE_FUNCTION) : closure;
+  return layout_function_of(closure);
 #elif LUA_ABI == 501
   (void)ar;
   const void *func = layout_pointer(layout_pointer(L, LAYOUT_STATE_CI), LAYOUT_CI_FUNC);
@@ -96,11 +108,31 @@ static inline uintptr_t layout_pc(lua_State *L)
   return (uintptr_t)layout_pointer((const void *)cframe, LAYOUT_CFRAME_PC);
 }
 
-/* Opcodes differ from build to build, their order does not: CALLM, CALL, CALLMT, CALLT, ITERC, ITERN. */
-static inline bool layout_follows_call(uintptr_t pc, uint8_t call_opcode)
+static inline int32_t layout_line_of(const char *prototype, uint32_t index)
 {
-  uint8_t opcode = *((const uint8_t *)pc - 2 * sizeof(uint32_t));
-  return opcode == call_opcode || opcode == call_opcode - 1 || opcode == call_opcode + 3 || opcode == call_opcode + 4;
+  int32_t lines[2];
+  memcpy(lines, prototype + LAYOUT_PROTOTYPE_BYTES + LAYOUT_LINES, sizeof lines);
+  const void *info = layout_pointer(prototype, LAYOUT_PROTOTYPE_LINEINFO);
+  if (index == 0 || !info) return lines[0];
+  if (lines[1] < 256) return lines[0] + ((const uint8_t *)info)[index - 1];
+  if (lines[1] < 65536) return lines[0] + ((const uint16_t *)info)[index - 1];
+  return lines[0] + (int32_t)((const uint32_t *)info)[index - 1];
+}
+
+/* LuaJIT names a line again after a call, or a metamethod, from the middle of
+** it.  Then the instruction before belongs to the same line; and control came
+** by no backward jump, which would lead to a LOOP or just behind what begins a
+** loop.  Opcodes differ from build to build, their order from CALL on does not. */
+static inline bool layout_line_is_named_again(lua_State *L, const void *code, uint8_t call_opcode, int line)
+{
+  enum { ISNEXT = 6, FORI = 11, JFORI = 12, LOOP = 19, JLOOP = 21, JMP = 22 }; /* counted from CALL */
+  const uint32_t *behind = (const uint32_t *)layout_pc(L);
+  ptrdiff_t index = behind - 2 - (const uint32_t *)code;
+  if (index <= 0) return false; /* the function's first instruction */
+  int before = (int)(behind[-2] & 0xff) - call_opcode, now = (int)(behind[-1] & 0xff) - call_opcode;
+  if (now >= LOOP && now <= JLOOP) return false;
+  if (before == ISNEXT || before == FORI || before == JFORI || before == JMP) return false;
+  return layout_line_of((const char *)code - LAYOUT_PROTOTYPE_BYTES, (uint32_t)index) == line;
 }
 #endif
 
@@ -112,7 +144,7 @@ static inline const void *layout_function_at(lua_State *L, const lua_Debug *ar)
   uint64_t tagged;
   memcpy(&tagged, frame - LAYOUT_SLOT_BYTES, sizeof tagged);
   const void *closure = (const void *)(uintptr_t)(tagged & LAYOUT_POINTER_MASK);
-  return layout_byte(closure, LAYOUT_CLOSURE_FFID) == 0 ? layout_pointer(closure, LAYOUT_CLOSURE_FUNCTION) : closure;
+  return layout_function_of(closure);
 #elif LUA_ABI == 501
   const char *ci = (const char *)layout_pointer(L, LAYOUT_STATE_BASE_CI) + ar->i_ci * LAYOUT_CI_BYTES;
   const void *func = layout_pointer(ci, LAYOUT_CI_FUNC);
@@ -123,16 +155,12 @@ static inline const void *layout_function_at(lua_State *L, const lua_Debug *ar)
 }
 
 /* A word that changes when the key's memory becomes another function: first
-** and last line of a prototype; LuaJIT's C closures are collected too. */
+** and last line of a prototype. */
 static inline uint64_t layout_guard(const void *key, bool native)
 {
   uint64_t guard;
-  if (native && !LUA_IS_JIT) return 0;
-#if LUA_IS_JIT
-  memcpy(&guard, (const char *)key + (native ? LAYOUT_CLOSURE_C : LAYOUT_LINES), sizeof guard);
-#else
+  if (native) return 0;
   memcpy(&guard, (const char *)key + LAYOUT_LINES, sizeof guard);
-#endif
   return guard;
 }
 

@@ -8,6 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+typedef struct NativeName {
+  const void *key;
+  char name[48]; /* as people say it: string.rep, print */
+} NativeName;
+
+#define NATIVE_NAMES_MOST 512
+
 typedef struct LuaRuntime {
   lua_State *L;         /* main coroutine */
   const void *registry; /* the same for all coroutines of a state */
@@ -18,7 +25,9 @@ typedef struct LuaRuntime {
   bool layout_is_known;                                /* lua_layout.h holds */
   uint8_t call_opcode;                                 /* LuaJIT: of CALL */
   bool coroutines_are_known;                           /* the running one can be found from outside */
-  lua_CFunction resume, wrapped;                       /* coroutine.resume, and what coroutine.wrap returns */
+  NativeName *names;                                   /* of what the loaded libraries held when the agent was armed */
+  int name_count;
+  lua_CFunction resume, wrapped; /* coroutine.resume, and what coroutine.wrap returns */
 } LuaRuntime;
 
 /* 'costs': also what events of a tracer cost. */

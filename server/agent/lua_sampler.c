@@ -124,7 +124,7 @@ bool LUA_NAME(sampler_open)(Sampler *s, const LuaRuntime *runtime, HeatFile *fil
   s->file = file;
   s->runtime = runtime;
   define_states(file);
-  if (!LUA_NAME(functions_open)(&s->functions, file, runtime->layout_is_known)) return false;
+  if (!LUA_NAME(functions_open)(&s->functions, file, runtime)) return false;
   if (!frametree_open(&s->frames, file)) return false;
   s->root_samples = (uint64_t *)(file->tables[HEAT_FRAME_SAMPLES].chunk + 1);
   s->frames.last_sample_ns = clock_monotonic_ns();

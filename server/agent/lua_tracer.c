@@ -59,6 +59,10 @@ void LUA_NAME(tracer_enlist)(Tracer *t)
 
 SLOW void charge_gap(Tracer *t, uint64_t now, uint64_t ticks)
 {
+  if (t->row_ticks == 0) { /* the first event: nothing was at work before */
+    t->gap_ticks = t->row_ticks = now;
+    return;
+  }
   uint64_t cpu_ns = clock_thread_cpu_ns();
   double wall_ns = (double)(now - t->gap_ticks) * t->runtime->ns_per_tick;
   double off_ns = wall_ns - (double)(cpu_ns - t->gap_cpu_ns);
@@ -455,15 +459,14 @@ SLOW Tracer *follow_switch(Tracer *t, lua_State *L, uint64_t now)
   return L == t->running || switch_stack(t, L, known) ? t : NULL;
 }
 
-/* LuaJIT names the line again after a call from the middle of it: no hit.  A
-** loop's first instruction, where a backward jump goes, never follows a call. */
-static inline bool is_named_again(const Tracer *t, lua_State *L)
+/* Not a hit: see layout_line_is_named_again. */
+static inline bool is_named_again(const Tracer *t, lua_State *L, lua_Debug *ar)
 {
 #if LUA_IS_JIT
-  if (t->returned) return true;
-  return t->functions.layout_is_known && layout_follows_call(layout_pc(L), t->runtime->call_opcode);
+  if (RARE(!t->functions.layout_is_known)) return t->returned;
+  return layout_line_is_named_again(L, layout_running(L, ar), t->runtime->call_opcode, ar->currentline);
 #else
-  (void)t, (void)L;
+  (void)t, (void)L, (void)ar;
   return false;
 #endif
 }
@@ -481,7 +484,7 @@ static __attribute__((noinline)) void line_elsewhere(lua_State *L, lua_Debug *ar
   }
   if (t->top->id != id) find_frame(t, L, ar, id);
   uint64_t *slot = slot_of_line(t->row, ar);
-  if (slot != t->row->slots && (slot != t->line || !is_named_again(t, L))) slot[SLOT_HITS]++;
+  if (slot != t->row->slots && (slot != t->line || !is_named_again(t, L, ar))) slot[SLOT_HITS]++;
   if (LUA_IS_JIT) t->returned = false;
   t->line = slot;
 }
@@ -611,7 +614,7 @@ static inline void line_in_top_frame(Tracer *t, lua_State *L, lua_Debug *ar, Clo
     return;
   }
   if (slot == t->line) {
-    slot[SLOT_HITS] += !is_named_again(t, L);
+    slot[SLOT_HITS] += !is_named_again(t, L, ar);
     if (LUA_IS_JIT) t->returned = false;
     return;
   }
@@ -660,34 +663,11 @@ static void trace_with_monotonic(lua_State *L, lua_Debug *ar)
 ** Only line events, no clock, no tree: the price of an empty line hook.  The
 ** common event is in the function and coroutine of the one before. */
 
-#if LUA_IS_JIT
-/* LuaJIT names a line again after a call from the middle of it.  Control came
-** there by no jump: the instruction lies behind the one of the event before,
-** and deeper events came in between, or it follows a call (of a C function,
-** which has no events). */
-static inline bool is_repeated(Tracer *t, lua_State *L, const lua_Debug *ar, uint64_t *slot)
+static inline void hit(Tracer *t, lua_State *L, lua_Debug *ar)
 {
-  uintptr_t depth = layout_frame(ar), last_depth = t->last_depth;
-  t->last_depth = depth;
-  if (RARE(!t->functions.layout_is_known)) return false;
-  LineAt *at = t->lines_at + depth;
-  uintptr_t pc = layout_pc(L);
-  bool follows = at->slot == slot && pc > at->pc;
-  at->slot = slot;
-  at->pc = pc;
-  return follows && (last_depth > depth || layout_follows_call(pc, t->runtime->call_opcode));
-}
-#endif
-
-static inline void hit(Tracer *t, lua_State *L, const lua_Debug *ar)
-{
-  (void)L;
   uint32_t k = (uint32_t)ar->currentline - t->last.line_before;
   if (RARE(k >= t->last.slot_count)) return; /* see slot_of_line */
-#if LUA_IS_JIT
-  if (RARE(is_repeated(t, L, ar, t->last.slots + k))) return;
-#endif
-  t->last.slots[k]++;
+  t->last.slots[k] += !is_named_again(t, L, ar);
 }
 
 static HitRun run_of(Tracer *t, lua_State *L, lua_Debug *ar, const void *key)
@@ -746,11 +726,8 @@ static void count_hits_asking(lua_State *L, lua_Debug *ar)
 
 static bool make_tables(Tracer *t)
 {
-  bool hits_alone = !(t->mask & LUA_MASKCALL);
-  if (!LUA_NAME(functions_open)(&t->functions, t->file, t->runtime->layout_is_known)) return false;
-  if (!calltree_open(&t->tree, &t->functions.table) || !rebuild_stacks(t, FIRST_STACKS, 0)) return false;
-  if (LUA_IS_JIT && hits_alone) t->lines_at = calloc(TRACER_DEPTHS, sizeof *t->lines_at);
-  return !(LUA_IS_JIT && hits_alone) || t->lines_at;
+  return LUA_NAME(functions_open)(&t->functions, t->file, t->runtime) && calltree_open(&t->tree, &t->functions.table)
+         && rebuild_stacks(t, FIRST_STACKS, 0);
 }
 
 bool LUA_NAME(tracer_open)(Tracer *t, const LuaRuntime *runtime, HeatFile *file)
@@ -773,12 +750,10 @@ void LUA_NAME(tracer_close)(Tracer *t)
   for (uint64_t i = 0; t->stacks && i <= t->stack_mask; i++)
     if (t->stacks[i]) free_stack(t->stacks[i]);
   free((void *)t->stacks);
-  free(t->lines_at);
   if (t->tree.edges) calltree_close(&t->tree);
   LUA_NAME(functions_close)(&t->functions);
   t->running = NULL;
   t->stacks = NULL;
-  t->lines_at = NULL;
 }
 
 lua_Hook LUA_NAME(tracer_hook)(const Tracer *t)
@@ -817,7 +792,7 @@ void LUA_NAME(tracer_begin)(Tracer *t, lua_State *L)
   t->resumer_line = t->line = t->top->line;
   enter_row(t, t->tree.root);
   t->gap_cpu_ns = clock_thread_cpu_ns();
-  t->gap_ticks = t->last_ticks = t->row_ticks = clock_ticks(t->clock);
+  t->gap_ticks = t->last_ticks = t->row_ticks = 0; /* see charge_gap */
   lua_sethook(L, LUA_NAME(tracer_hook)(t), t->mask, 0);
 }
 

@@ -24,7 +24,6 @@
 #include <stdint.h>
 
 #define TRACER_MOST_STACKS (1u << 16) /* shadow stacks kept; the older half is given up beyond */
-#define TRACER_DEPTHS 65536u          /* LuaJIT: places on a stack, see layout_frame */
 
 typedef struct Frame {
   uintptr_t id; /* layout_frame; 0 at the bottom */
@@ -38,12 +37,6 @@ typedef struct ShadowStack {
   Frame *top, *end; /* of all but the running one; the last frame's place is never used */
   uint64_t used;    /* number of the switch that entered it last */
 } ShadowStack;
-
-/* LuaJIT: the line event that came last in a frame, and its instruction. */
-typedef struct LineAt {
-  uint64_t *slot;
-  uintptr_t pc;
-} LineAt;
 
 /* A function and its run of slots, known again by its key. */
 typedef struct HitRun {
@@ -77,8 +70,6 @@ typedef struct Tracer {
   uint64_t stack_mask, stack_count, switches;
   Node *resumer_row; /* what was at work before the last switch */
   uint64_t *resumer_line;
-  uintptr_t last_depth;           /* LuaJIT, hits alone: place on the stack of the last event */
-  LineAt *lines_at;               /* LuaJIT, hits alone: by place on the stack; NULL elsewhere */
   uint64_t gap_ticks, gap_cpu_ns; /* clock and CPU clock when they were compared last */
   struct Tracer *next;            /* of this process */
 } Tracer;

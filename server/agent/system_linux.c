@@ -13,6 +13,7 @@
 #include <string.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -79,6 +80,11 @@ bool mapping_open(Mapping *m, const char *path)
 void *mapping_grow(Mapping *m, uint64_t bytes)
 {
   char *at = m->base + m->bytes;
+  struct rlimit most; /* beyond it the signal SIGXFSZ would end the target */
+  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && m->bytes + bytes > most.rlim_cur) {
+    errno = EFBIG;
+    return NULL;
+  }
   if (bytes > m->reserved - m->bytes) {
     errno = ENOSPC;
     return NULL;
