@@ -164,7 +164,7 @@ def test_calls_of_native_functions(lineheat: Lineheat, tmp_path: Path, runtime: 
     assert profile.function("twice")["calls"] == 7
     assert profile.function("type")["calls"] == 5
     assert profile.function("print")["calls"] == 1
-    assert profile.function("rep")["calls"] == 8
+    assert profile.function("string.rep")["calls"] == 8
 
 
 # ---- Chunks ------------------------------------------------------------------------------------

@@ -127,6 +127,7 @@ bool heatfile_open(HeatFile *file, const HeatSettings *settings)
   if (!h) {
     int error = errno;
     mapping_close(&file->mapping);
+    if (settings->path) unlink(settings->path);
     errno = error;
     return false;
   }

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #define VALUE_MOST_BYTES 4096
 #define CONTROL_INTERVAL_NS 50000000u
@@ -124,6 +125,7 @@ static const char *open_recording(Agent *a)
                                        : LUA_NAME(tracer_open)(&a->tracer, &a->runtime, &a->file);
   if (!opened) {
     heatfile_close(&a->file);
+    unlink(path);
     errno = ENOSPC;
     return "there is no room for the heat file";
   }

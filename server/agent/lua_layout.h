@@ -122,8 +122,9 @@ static inline int32_t layout_line_of(const char *prototype, uint32_t index)
 /* LuaJIT names a line again after a call, or a metamethod, from the middle of
 ** it.  Then the instruction before belongs to the same line; and control came
 ** by no backward jump, which would lead to a LOOP or just behind what begins a
-** loop.  Opcodes differ from build to build, their order from CALL on does not. */
-static inline bool layout_line_is_named_again(lua_State *L, const void *code, uint8_t call_opcode, int line)
+** loop; 'came_back' tells of a Lua function's return.  Opcodes differ from build to build, their order from CALL on does not. */
+static inline bool layout_line_is_named_again(lua_State *L, const void *code, uint8_t call_opcode, int line,
+                                              bool came_back)
 {
   enum { ISNEXT = 6, FORI = 11, JFORI = 12, LOOP = 19, JLOOP = 21, JMP = 22 }; /* counted from CALL */
   const uint32_t *behind = (const uint32_t *)layout_pc(L);
@@ -131,7 +132,8 @@ static inline bool layout_line_is_named_again(lua_State *L, const void *code, ui
   if (index <= 0) return false; /* the function's first instruction */
   int before = (int)(behind[-2] & 0xff) - call_opcode, now = (int)(behind[-1] & 0xff) - call_opcode;
   if (now >= LOOP && now <= JLOOP) return false;
-  if (before == ISNEXT || before == FORI || before == JFORI || before == JMP) return false;
+  if (before == ISNEXT || before == FORI || before == JFORI) return false;
+  if (before == JMP && !came_back) return false; /* else: a comparison's metamethod */
   return layout_line_of((const char *)code - LAYOUT_PROTOTYPE_BYTES, (uint32_t)index) == line;
 }
 #endif

@@ -464,7 +464,7 @@ static inline bool is_named_again(const Tracer *t, lua_State *L, lua_Debug *ar)
 {
 #if LUA_IS_JIT
   if (RARE(!t->functions.layout_is_known)) return t->returned;
-  return layout_line_is_named_again(L, layout_running(L, ar), t->runtime->call_opcode, ar->currentline);
+  return layout_line_is_named_again(L, layout_running(L, ar), t->runtime->call_opcode, ar->currentline, t->returned);
 #else
   (void)t, (void)L, (void)ar;
   return false;
@@ -667,6 +667,11 @@ static inline void hit(Tracer *t, lua_State *L, lua_Debug *ar)
 {
   uint32_t k = (uint32_t)ar->currentline - t->last.line_before;
   if (RARE(k >= t->last.slot_count)) return; /* see slot_of_line */
+#if LUA_IS_JIT
+  uintptr_t depth = layout_frame(ar);
+  t->returned = t->last_depth > depth;
+  t->last_depth = depth;
+#endif
   t->last.slots[k] += !is_named_again(t, L, ar);
 }
 

@@ -55,8 +55,9 @@ typedef struct Tracer {
   Node *row;
   uint64_t row_ticks; /* clock up to which 'row' has been charged */
   ShadowStack *stack;
-  HitRun last, other; /* hits alone: function of the last line event, and of the one before it */
-  bool returned;      /* LuaJIT: a return came after the last line event */
+  HitRun last, other;   /* hits alone: function of the last line event, and of the one before it */
+  bool returned;        /* LuaJIT: a return came after the last line event */
+  uintptr_t last_depth; /* LuaJIT, hits alone: place on the stack of the last event */
 
   HeatHeader *header;
   HeatFile *file;

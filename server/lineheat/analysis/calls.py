@@ -161,7 +161,7 @@ def _off_cpu_ticks(slots: LineSlots, shape: CallShape, lines: Lines) -> Column |
     sums = empty_sums(len(lines))
     if any(slots.off_cpu_ticks):
         add_up_sparse(sums, shape.self_line, slots.off_cpu_ticks)
-    lines.book_no_line(sums)
+    lines.book_no_line(sums, sums)
     return column(sums[:-1])
 
 
@@ -180,9 +180,11 @@ def _spread(
     own = of_rows[:]
     if is_whole and own:
         own[tree.row_at_work] += max(0, lines_have - sum(own))
+    if own:
+        own[0] = 0  # the host's time, before, between and after what it calls, is nobody's
     totals = tree_totals(tree.parent, own)
-    lines.book_no_line(line_self)
-    lines.book_no_line(line_total)
+    lines.book_no_line(line_total, line_self)
+    lines.book_no_line(line_self, line_self)
     add_up(line_total, shape.outer_line, totals)
     function_total = empty_sums(len(lines.shown))
     add_up(function_total, shape.outer_function, totals)

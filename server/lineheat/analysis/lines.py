@@ -94,9 +94,26 @@ class Lines:
                 taken[row], sums[row] = sums[row], 0
         return taken
 
-    def book_no_line(self, sums: list[int]) -> None:
-        """What was counted before a function's first line counts for that line."""
-        for row, count in self.take_no_line(sums).items():
-            first_line = row + 1
-            has_lines = first_line < len(self.function) and self.function[first_line] == self.function[row]
-            sums[first_line if has_lines else row] += count
+    def book_no_line(self, sums: list[int], used: Sequence[int]) -> None:
+        """What was counted before a function's first line counts for that line.
+
+        A main chunk begins on line 1 by definition, which may be a comment: there it
+        is the first line that has any of 'used'.
+        """
+        counts = self.take_no_line(sums)
+        for row, count in counts.items():
+            sums[self._beginning(row, used)] += count
+
+    def _beginning(self, row: int, used: Sequence[int]) -> int:
+        function = self.function[row]
+        own = range(row + 1, self._end_of(function, row + 1))
+        if not own:
+            return row
+        definition = self._functions[function]
+        is_main = definition is not None and definition.kind == "main"
+        return next((line for line in own if used[line]), own[0]) if is_main else own[0]
+
+    def _end_of(self, function: int, row: int) -> int:
+        while row < len(self.function) and self.function[row] == function:
+            row += 1
+        return row

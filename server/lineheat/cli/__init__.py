@@ -13,7 +13,6 @@ from lineheat.model.errors import LineheatError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    _leave_python_path_to_target()
     try:
         options = parse(sys.argv[1:] if arguments is None else arguments)
         return options.verb(options)
@@ -26,15 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-
-
-def _leave_python_path_to_target() -> None:
-    """Starts again without PYTHONPATH in force: a module in the workspace must not replace one of ours.
-
-    The variable itself stays as it is, for the target.
-    """
-    if "PYTHONPATH" in os.environ and not sys.flags.ignore_environment and os.path.isfile(sys.argv[0]):
-        os.execv(sys.executable, [sys.executable, "-E", *sys.argv])
 
 
 __all__ = ["UsageError", "main"]

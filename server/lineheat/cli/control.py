@@ -32,7 +32,7 @@ def _ask(options: Options, wish: Wish) -> int:
     """0 also where the answer is still to come: it was asked for, and will be done."""
     answer = ask(find_session(options.file), wish)
     if answer.has_answered:
-        stdout_console().print(f"{answer.state.value}: {answer.profile}")
+        stdout_console().print(f"{answer.state.value}: {answer.profile}", soft_wrap=True)
     else:
         stdout_console().print(
             f"{answer.state.value}: the program sleeps or waits; it will {wish.verb} at its next instruction"

@@ -74,9 +74,9 @@ def print_summary(console: Console, view: View) -> None:
         parts.append(f"{duration(recording.wall_ns)} wall")
     if view.overhead_ns:
         parts.append(f"about {duration(view.overhead_ns)} of it the tracer's own")
-    console.print(Text(", ".join(parts), style="dim"))
+    console.print(Text(", ".join(parts), style="dim"), soft_wrap=True)
     for sentence in _losses(view):
-        console.print(Text(sentence, style="yellow"))
+        console.print(Text(sentence, style="yellow"), soft_wrap=True)
 
 
 def _losses(view: View) -> list[str]:

@@ -39,20 +39,29 @@ def run(options: Options) -> int:
 def _report(options: Options, result: RunResult) -> None:
     console = stderr_console()
     record = result.session.record
+    if not result.was_armed:
+        return  # the agent has said why
+    if result.saved_elsewhere:
+        console.print(
+            f"lineheat: {options.output} cannot be written; the profile is in {record.profile}",
+            soft_wrap=True,
+        )
     if not result.was_recorded:
         how = (
             f"exit status {result.exit_status}"
             if result.exit_status < 128
             else _signal_name(result.exit_status)
         )
-        console.print(f"lineheat: nothing was recorded: {options.script} did not begin to run ({how})")
+        console.print(
+            f"lineheat: nothing was recorded: {options.script} did not begin to run ({how})", soft_wrap=True
+        )
         return
     if options.report == "none":
         return
     view = view_of(heatfile.read(record.profile))
     REPORTS[options.report](console, view, options.top)
     print_summary(console, view)
-    console.print(f"profile: {record.profile}", style="dim")
+    console.print(f"profile: {record.profile}", style="dim", soft_wrap=True)
 
 
 def _signal_name(exit_status: int) -> str:

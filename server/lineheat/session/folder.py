@@ -97,14 +97,6 @@ def create_session(script: str, mode: str, runtime: str, output: Path | None) ->
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now / 1e9))
     identity = f"{stamp}-{os.getpid()}"
     path = sessions_root() / identity
-    try:
-        _make_private(path)
-        (path / SOURCES_NAME).mkdir(mode=0o700)
-    except OSError as error:
-        raise LineheatError(
-            "session-folder",
-            f"the session folder {path} cannot be made: {error.strerror}; set XDG_STATE_HOME",
-        ) from error
     memory = memory_folder()
     live = memory / f"{identity}.heat" if memory else path / PROFILE_NAME
     record = SessionRecord(
@@ -118,7 +110,15 @@ def create_session(script: str, mode: str, runtime: str, output: Path | None) ->
         output=str(output) if output else None,
         runner=Process.of(os.getpid()),
     )
-    _write_record(path, record)
+    try:
+        _make_private(path)
+        (path / SOURCES_NAME).mkdir(mode=0o700)
+        _write_record(path, record)
+    except OSError as error:
+        raise LineheatError(
+            "session-folder",
+            f"the session folder {path} cannot be made: {error.strerror}; set XDG_STATE_HOME",
+        ) from error
     return SessionFolder(path, record)
 
 

@@ -68,7 +68,14 @@ class RunResult:
 
     session: SessionFolder
     exit_status: int  # as a shell has it: 128 + signal
-    was_recorded: bool  # an event of the script has arrived
+    was_armed: bool  # else the agent has said why not, and the script was not run
+    was_recorded: bool  # the script has begun
+
+    @property
+    def saved_elsewhere(self) -> bool:
+        """The place that was asked for could not be written."""
+        record = self.session.record
+        return record.output is not None and record.profile != record.output
 
 
 class SourceKeeper:
@@ -139,31 +146,42 @@ def adopt_abandoned() -> list[SessionFolder]:
 
 
 def _run_to_end(session: SessionFolder, command: Command, on_look: OnLook | None) -> RunResult:
+    """Until all is saved, Ctrl-C is the target's affair."""
     with _interrupts_left_to_target() as interrupts:
-        try:
-            process = subprocess.Popen(
-                command.arguments, executable=command.program, env=original_environment()
-            )
-        except OSError as error:
-            raise LineheatError(
-                "interpreter-does-not-start",
-                f"{command.program} does not start: {error.strerror}; 'lineheat runtimes' lists what does",
-            ) from error
+        process = _start(command)
         interrupts.target = process
         session = session.with_record(target=Process.of(process.pid))
         keeper = SourceKeeper(session)
-        watch = ProcessWatch(process.pid)
-        while not watch.ended_within(LOOK_EVERY_S):
-            keeper.look()
-            if on_look:
-                on_look(session)
-        watch.close()
+        _wait(process, lambda: _look(session, keeper, on_look))
         how = _exit_of(process.wait())
-    keeper.look()
-    was_recorded = _was_recorded(Path(session.record.profile))
-    session = _finish(session, how, keeper)
+        keeper.look()
+        start = _start_wall_ns(Path(session.record.profile))
+        session = _finish(session, how, keeper)
     status = how.status if isinstance(how, ExitStatus) else 128 + how.signal
-    return RunResult(session, status, was_recorded)
+    return RunResult(session, status, was_armed=start is not None, was_recorded=bool(start))
+
+
+def _start(command: Command) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(command.arguments, executable=command.program, env=original_environment())
+    except OSError as error:
+        raise LineheatError(
+            "interpreter-does-not-start",
+            f"{command.program} does not start: {error.strerror}; 'lineheat runtimes' lists what does",
+        ) from error
+
+
+def _wait(process: "subprocess.Popen[bytes]", look: Callable[[], None]) -> None:
+    watch = ProcessWatch(process.pid)
+    while not watch.ended_within(LOOK_EVERY_S):
+        look()
+    watch.close()
+
+
+def _look(session: SessionFolder, keeper: SourceKeeper, on_look: OnLook | None) -> None:
+    keeper.look()
+    if on_look:
+        on_look(session)
 
 
 def _finish(session: SessionFolder, how: Exit | None, keeper: SourceKeeper | None = None) -> SessionFolder:
@@ -186,11 +204,12 @@ def _finish_file(profile: Path, how: Exit | None, state: State, keeper: SourceKe
         return  # too damaged to be finished: it is saved as it is, and its reader says what is wrong
 
 
-def _was_recorded(live: Path) -> bool:
+def _start_wall_ns(live: Path) -> int | None:
+    """When recording began; 0: it has not; None: there is no recording."""
     try:
-        return heatfile.read_recording(live).start_wall_ns is not None
+        return heatfile.read_recording(live).start_wall_ns or 0
     except LineheatError:
-        return False
+        return None
 
 
 def _exit_of(return_code: int) -> Exit:
