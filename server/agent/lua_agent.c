@@ -48,6 +48,7 @@ typedef struct Agent {
   uint64_t paused_at_ns, paused_at_cpu_ns;
   volatile uint32_t state; /* HEAT_ARMED …, as in the header */
   bool awaits_script;      /* armed, and the script has not begun */
+  volatile bool is_busy;   /* a recording is being closed or opened: ticks find nothing to look at */
   bool gone;               /* its Lua state is closed, or the process ends */
   volatile bool flushed;   /* LuaJIT: compiled code is gone and the engine off, so a hook will be met */
   bool engine_was_on;      /* LuaJIT: before we came */
@@ -190,12 +191,12 @@ static void begin(Agent *a)
 
 static void begin_next(Agent *a, lua_State *L)
 {
+  a->is_busy = true;
   close_recording(a);
   a->recording++;
-  if (open_recording(a)) {
-    a->gone = true; /* no file: nobody can ask anything of us any more */
-    return;
-  }
+  if (open_recording(a)) a->gone = true; /* no file: nobody can ask anything of us any more */
+  a->is_busy = false;
+  if (a->gone) return;
   begin(a);
   count_on_in_mid_run(a, L);
 }
@@ -413,7 +414,7 @@ static void on_tick(int signal, siginfo_t *info, void *context)
   Agent *a = info->si_value.sival_ptr;
   int error = errno;
   (void)signal, (void)context;
-  if (info->si_code == SI_TIMER && !a->gone) {
+  if (info->si_code == SI_TIMER && !a->gone && !a->is_busy) {
     notice_end(a);
     tick(a, info);
   }
