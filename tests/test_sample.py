@@ -58,7 +58,10 @@ def test_samples_add_up(lineheat: Lineheat, runtime: Runtime) -> None:
 
 
 @each_runtime
-@pytest.mark.parametrize("name", ["coro.lua", "deltablue.lua", "strbuild.lua", "exit.lua", "runtime_errors.lua", "coroutine_errors.lua"])
+@pytest.mark.parametrize(
+    "name",
+    ["coro.lua", "deltablue.lua", "strbuild.lua", "exit.lua", "runtime_errors.lua", "coroutine_errors.lua"],
+)
 def test_the_program_runs_as_alone(lineheat: Lineheat, runtime: Runtime, name: str) -> None:
     profile = lineheat.record(runtime, "sample", name, cwd=PROGRAMS)
     plain = run_plain(runtime, name, cwd=PROGRAMS)

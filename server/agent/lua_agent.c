@@ -27,9 +27,10 @@
 #include <unistd.h>
 
 #define VALUE_MOST_BYTES 4096
-#define CONTROL_INTERVAL_NS 50000000u
-#define FLUSHED_INTERVAL_NS 200000u /* LuaJIT: until the hook is set */
+#define CONTROL_INTERVAL_NS 10000000u /* of CPU time: who sleeps is left asleep */
+#define FLUSHED_INTERVAL_NS 200000u   /* LuaJIT: until the hook is set */
 #define DEFAULT_INTERVAL_US 1000
+#define MOST_COST 10u /* one part in so many of the time may go into samples */
 #define EVERY_EVENT (LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT)
 
 typedef enum Mode { MODE_TRACE, MODE_COVERAGE, MODE_SAMPLE } Mode;
@@ -45,6 +46,8 @@ typedef struct Agent {
   Mode mode;
   uint32_t recording; /* number of the file that is open */
   uint64_t interval_ns;
+  uint64_t pace_ns;   /* of the sampling ticker now: longer where samples cost too much */
+  bool is_controlled; /* else no signal is used, and nobody can ask anything of us */
   uint64_t paused_at_ns, paused_at_cpu_ns;
   volatile uint32_t state; /* HEAT_ARMED …, as in the header */
   bool awaits_script;      /* armed, and the script has not begun */
@@ -164,6 +167,8 @@ static void set_engine(const Agent *a, lua_State *L, bool on)
 static void count_on(Agent *a, lua_State *L)
 {
   if (a->mode == MODE_SAMPLE) {
+    LUA_NAME(sampler_begin)(&a->sampler, a->interval_ns);
+    a->pace_ns = a->interval_ns;
     ticker_set(&a->sampling, a->interval_ns);
     return;
   }
@@ -175,6 +180,13 @@ static void count_on_in_mid_run(Agent *a, lua_State *L)
 {
   count_on(a, L);
   if (a->mode == MODE_TRACE) LUA_NAME(tracer_adopt)(&a->tracer, L);
+#if !LUA_IS_JIT
+  lua_State *chain[RUNNING_MOST]; /* those that wait for L, too */
+  bool in_native;
+  if (a->mode == MODE_SAMPLE) return;
+  for (int i = LUA_NAME(running_coroutines)(&a->runtime, chain, &in_native); i-- > 0;)
+    if (!lua_gethook(chain[i])) lua_sethook(chain[i], LUA_NAME(tracer_hook)(&a->tracer), a->tracer.mask, 0);
+#endif
 }
 
 static void count_off(Agent *a)
@@ -259,7 +271,16 @@ static void obey(Agent *a, lua_State *L)
 /* A recording that ended by itself (no space, no memory) has said so in the header. */
 static void notice_end(Agent *a)
 {
-  if (a->state != HEAT_STOPPED && a->file.header->state == HEAT_STOPPED) a->state = HEAT_STOPPED;
+  if (a->state == HEAT_STOPPED || a->file.header->state != HEAT_STOPPED) return;
+  a->state = HEAT_STOPPED;
+  a->file.header->control = HEAT_STOP; /* only a new wish begins the next recording */
+}
+
+static void stop_for_want_of_space(Agent *a)
+{
+  heatfile_set_note(&a->file, "no space left for the heat file: recording ended, the program went on");
+  stop(a);
+  a->file.header->control = HEAT_STOP;
 }
 
 /* ---- Ticks and safe points -------------------------------------------------- */
@@ -331,10 +352,12 @@ static int state_of(int letter)
 static void on_profile(void *data, lua_State *L, int samples, int vm_state)
 {
   Agent *a = data;
+  (void)samples;
   if (a->gone) return;
   if (a->mode == MODE_SAMPLE && a->state == HEAT_RECORDING) {
-    LUA_NAME(sampler_count)(&a->sampler, &L, 1, (uint32_t)samples, state_of(vm_state));
-    if (a->file.full) stop(a);
+    uint32_t ticks = LUA_NAME(sampler_ticks)(&a->sampler);
+    if (ticks > 0) LUA_NAME(sampler_count)(&a->sampler, &L, 1, ticks, state_of(vm_state));
+    if (a->file.full) stop_for_want_of_space(a);
   }
   if (!is_wanted(a, asked(a))) return;
   if (a->mode == MODE_SAMPLE || asked(a) == HEAT_STOP) obey(a, L);
@@ -367,7 +390,12 @@ static bool prepare_profiler(Agent *a)
   a->engine_was_on = engine_is_on(a->runtime.L);
   luaJIT_profile_start(a->runtime.L, "li1000", on_profile, a);
   setitimer(ITIMER_PROF, &silent, NULL);
-  return ticker_make(&a->sampling, SIGPROF, NULL, a);
+  return true;
+}
+
+static bool make_sampling_ticker(Agent *a)
+{
+  return ticker_make(&a->sampling, TICKER_MONOTONIC, SIGPROF, NULL, a);
 }
 
 #else
@@ -376,15 +404,37 @@ static bool prepare_profiler(Agent *a)
 **
 ** A hook belongs to one coroutine, and every instruction meets it. */
 
+/* Recording began in mid-run: this one existed before, and has met no hook since. */
+static void hook_unseen_coroutine(Agent *a, lua_State *L)
+{
+  if (lua_gethook(L)) return;
+  a->file.header->unseen_states++;
+  lua_sethook(L, LUA_NAME(tracer_hook)(&a->tracer), a->tracer.mask, 0);
+}
+
 static void tick(Agent *a, const siginfo_t *info)
 {
   lua_State *chain[RUNNING_MOST];
-  bool in_native, is_sampled = a->mode == MODE_SAMPLE && a->state == HEAT_RECORDING;
-  if (!is_sampled && !is_wanted(a, asked(a))) return;
+  bool in_native, is_recorded = a->state == HEAT_RECORDING, is_sampled = is_recorded && a->mode == MODE_SAMPLE;
+  if (!is_recorded && !is_wanted(a, asked(a))) return;
   lua_State *L = chain[LUA_NAME(running_coroutines)(&a->runtime, chain, &in_native) - 1];
-  if (is_sampled && is_ours(a, L)) LUA_NAME(sampler_tick)(&a->sampler, ticker_count(info), in_native);
-  else if (is_sampled) a->file.header->lost_ticks += ticker_count(info);
+  if (is_recorded && !is_sampled && !is_wanted(a, asked(a))) {
+    hook_unseen_coroutine(a, L);
+    return;
+  }
+  if (is_sampled && is_ours(a, L)) LUA_NAME(sampler_tick)(&a->sampler, in_native);
+  else if (is_sampled) a->file.header->lost_ticks++;
+  (void)info;
   ask_for_hook(a, L);
+}
+
+/* A deep stack may take longer to read than the interval; the program must get on nevertheless. */
+static void back_off(Agent *a, uint64_t took_ns)
+{
+  uint64_t wanted = took_ns * MOST_COST > a->interval_ns ? took_ns * MOST_COST : a->interval_ns;
+  if (wanted < 2 * a->pace_ns && 2 * wanted > a->pace_ns) return;
+  a->pace_ns = wanted;
+  ticker_set(&a->sampling, wanted);
 }
 
 static void sample(Agent *a, lua_State *L)
@@ -393,8 +443,9 @@ static void sample(Agent *a, lua_State *L)
   bool in_native;
   int count = LUA_NAME(running_coroutines)(&a->runtime, chain, &in_native);
   if (chain[count - 1] != L) chain[0] = L, count = 1; /* resumed by a host: nobody knows by whom */
-  LUA_NAME(sampler_sample)(&a->sampler, chain, count);
-  if (a->file.full) stop(a);
+  uint64_t took_ns = LUA_NAME(sampler_sample)(&a->sampler, chain, count);
+  if (a->file.full) stop_for_want_of_space(a);
+  else back_off(a, took_ns);
 }
 
 static void after_safe_point(Agent *a, lua_State *L)
@@ -404,7 +455,13 @@ static void after_safe_point(Agent *a, lua_State *L)
 
 static bool prepare_profiler(Agent *a)
 {
-  return ticker_make(&a->sampling, ticker_signal(), NULL, a);
+  (void)a;
+  return true;
+}
+
+static bool make_sampling_ticker(Agent *a)
+{
+  return ticker_make(&a->sampling, TICKER_MONOTONIC, ticker_signal(), NULL, a);
 }
 
 #endif
@@ -435,9 +492,9 @@ static void at_safe_point(lua_State *L, lua_Debug *ar)
   take_hook_off(a, L);
 }
 
-static bool prepare_ticks(Agent *a)
+static bool make_tickers(Agent *a)
 {
-  if (!ticker_make(&a->control, ticker_signal(), on_tick, a) || !prepare_profiler(a)) return false;
+  if (!ticker_make(&a->control, TICKER_CPU_TIME, ticker_signal(), on_tick, a) || !make_sampling_ticker(a)) return false;
   ticker_set(&a->control, CONTROL_INTERVAL_NS);
   return true;
 }
@@ -498,8 +555,11 @@ static void fork_agent(Agent *a)
   snprintf(a->path, sizeof a->path, "%s", a->file.path);
   a->recording = 1;
   if (a->mode != MODE_SAMPLE) LUA_NAME(tracer_forked)(&a->tracer);
-  prepare_ticks(a);
-  if (a->state == HEAT_RECORDING && a->mode == MODE_SAMPLE) ticker_set(&a->sampling, a->interval_ns);
+  if (a->is_controlled) make_tickers(a);
+  if (a->state == HEAT_RECORDING && a->mode == MODE_SAMPLE) {
+    LUA_NAME(sampler_begin)(&a->sampler, a->interval_ns);
+    ticker_set(&a->sampling, a->interval_ns);
+  }
 }
 
 static void on_forked_child(void)
@@ -564,6 +624,7 @@ static const char *configure(Agent *a, const char *configuration)
   if (!setting(configuration, "mode", value) || !choose_mode(a, value)) return "the agent knows no such mode";
   a->interval_ns = (setting(configuration, "interval_us", value) ? strtoull(value, NULL, 10) : DEFAULT_INTERVAL_US)
                    * 1000u;
+  a->is_controlled = !setting(configuration, "uncontrolled", value);
   a->awaits_script = !setting(configuration, "paused", value);
   a->recording = 1;
   return NULL;
@@ -596,7 +657,7 @@ int LUA_NAME(lineheat_arm)(lua_State *L)
   LUA_NAME(runtime_learn)(&a->runtime, L, a->mode == MODE_TRACE);
   problem = open_recording(a);
   if (problem) return refuse(L, a, problem);
-  if (!prepare_ticks(a)) {
+  if (a->is_controlled && !(prepare_profiler(a) && make_tickers(a))) {
     close_recording(a);
     return refuse(L, a, "no timer can be made");
   }

@@ -36,7 +36,7 @@ void LUA_NAME(runtime_learn)(LuaRuntime *runtime, lua_State *L, bool costs);
 /* The coroutine at work, also from a signal handler: follows coroutine.resume and
 ** coroutine.wrap down from the main one.  'chain' gets those on the way, main first;
 ** 'in_native' tells whether the last is in a C function.  PUC Lua only. */
-#define RUNNING_MOST 16
+#define RUNNING_MOST 256
 int LUA_NAME(running_coroutines)(const LuaRuntime *runtime, lua_State **chain, bool *in_native);
 
 #endif

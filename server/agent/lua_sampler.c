@@ -83,8 +83,28 @@ void LUA_NAME(sampler_count)(Sampler *s, lua_State **chain, int count, uint32_t 
   frametree_note_sample(&s->frames, row, heap_bytes(chain[count - 1]), clock_monotonic_ns());
 }
 
-void LUA_NAME(sampler_tick)(Sampler *s, uint32_t ticks, bool in_native)
+void LUA_NAME(sampler_begin)(Sampler *s, uint64_t interval_ns)
 {
+  s->interval_ns = interval_ns;
+  s->counted_cpu_ns = clock_thread_cpu_ns();
+  s->pending_lua = s->pending_c = 0;
+}
+
+/* Ticks go on while the thread sleeps, waits or is preempted, and then come in one heap: what counts is the CPU
+** time that has passed. */
+uint32_t LUA_NAME(sampler_ticks)(Sampler *s)
+{
+  uint64_t cpu_ns = clock_thread_cpu_ns(), ns = cpu_ns - s->counted_cpu_ns;
+  s->file->header->now_cpu_ns = cpu_ns;
+  uint64_t ticks = (ns + s->interval_ns / 2) / s->interval_ns;
+  s->counted_cpu_ns += ticks * s->interval_ns;
+  return (uint32_t)ticks;
+}
+
+void LUA_NAME(sampler_tick)(Sampler *s, bool in_native)
+{
+  uint32_t ticks = LUA_NAME(sampler_ticks)(s);
+  if (ticks == 0) return;
   if (s->pending_lua == 0 && s->pending_c == 0) s->first_pending_ticks = clock_ticks(s->runtime->clock);
   if (in_native) s->pending_c += ticks;
   else s->pending_lua += ticks;
@@ -97,13 +117,15 @@ static int state_of_lua_tick(const Sampler *s)
   return (double)late * s->runtime->ns_per_tick > SAMPLER_LATE_NS ? VM_GC : VM_INTERPRETED;
 }
 
-void LUA_NAME(sampler_sample)(Sampler *s, lua_State **chain, int count)
+uint64_t LUA_NAME(sampler_sample)(Sampler *s, lua_State **chain, int count)
 {
   int lua_state = state_of_lua_tick(s);
   uint32_t in_c = __atomic_exchange_n(&s->pending_c, 0, __ATOMIC_RELAXED);
   uint32_t in_lua = __atomic_exchange_n(&s->pending_lua, 0, __ATOMIC_RELAXED);
   if (in_c > 0) LUA_NAME(sampler_count)(s, chain, count, in_c, VM_C);
   if (in_lua > 0) LUA_NAME(sampler_count)(s, chain, count, in_lua, lua_state);
+  if (in_c > 0 || in_lua == 0) return 0;
+  return (uint64_t)((double)(clock_ticks(s->runtime->clock) - s->first_pending_ticks) * s->runtime->ns_per_tick);
 }
 
 /* ---- Life ------------------------------------------------------------------ */

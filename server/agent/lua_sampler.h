@@ -27,16 +27,22 @@ typedef struct Sampler {
   LuaFunctions functions;
   FrameTree frames;
   uint64_t *root_samples;
+  uint64_t interval_ns;                     /* of the ticks */
+  uint64_t counted_cpu_ns;                  /* CPU time up to which ticks have been counted */
   volatile uint32_t pending_lua, pending_c; /* ticks since the last sample, by what they met */
   volatile uint64_t first_pending_ticks;    /* clock at the first of them */
 } Sampler;
 
 bool LUA_NAME(sampler_open)(Sampler *sampler, const LuaRuntime *runtime, HeatFile *file); /* false: no memory or disk */
 void LUA_NAME(sampler_close)(Sampler *sampler);
-/* A tick, in the signal handler: true if the state wants a hook in 'L', which is at work. */
-void LUA_NAME(sampler_tick)(Sampler *sampler, uint32_t ticks, bool in_native);
-/* At a safe point: one sample of all ticks that are pending. */
-void LUA_NAME(sampler_sample)(Sampler *sampler, lua_State **chain, int count);
+/* A tick, in the signal handler: as many as the thread has had CPU time for. */
+void LUA_NAME(sampler_tick)(Sampler *sampler, bool in_native);
+/* Ticks that the thread has had CPU time for since the last time this was asked. */
+uint32_t LUA_NAME(sampler_ticks)(Sampler *sampler);
+/* From here on ticks count. */
+void LUA_NAME(sampler_begin)(Sampler *sampler, uint64_t interval_ns);
+/* At a safe point: one sample of all ticks that are pending; what tick and sample took, 0 if that cannot be told. */
+uint64_t LUA_NAME(sampler_sample)(Sampler *sampler, lua_State **chain, int count);
 /* The same with a weight and a state that the runtime has told. */
 void LUA_NAME(sampler_count)(Sampler *sampler, lua_State **chain, int count, uint32_t ticks, int vm_state);
 

@@ -663,16 +663,31 @@ static void trace_with_monotonic(lua_State *L, lua_Debug *ar)
 ** Only line events, no clock, no tree: the price of an empty line hook.  The
 ** common event is in the function and coroutine of the one before. */
 
+#if LUA_IS_JIT
+static __attribute__((noinline)) void hit_unless_named_again(Tracer *t, lua_State *L, lua_Debug *ar, uint64_t *slot)
+{
+  uintptr_t depth = layout_frame(ar);
+  t->returned = t->last_depth > depth;
+  t->last_depth = depth;
+  t->line = slot;
+  *slot += !is_named_again(t, L, ar);
+}
+#endif
+
 static inline void hit(Tracer *t, lua_State *L, lua_Debug *ar)
 {
   uint32_t k = (uint32_t)ar->currentline - t->last.line_before;
   if (RARE(k >= t->last.slot_count)) return; /* see slot_of_line */
+  uint64_t *slot = t->last.slots + k;
 #if LUA_IS_JIT
-  uintptr_t depth = layout_frame(ar);
-  t->returned = t->last_depth > depth;
-  t->last_depth = depth;
+  if (slot == t->line || layout_frame(ar) != t->last_depth) { /* else control came from another line of this frame */
+    hit_unless_named_again(t, L, ar, slot);
+    return;
+  }
+  t->line = slot;
 #endif
-  t->last.slots[k] += !is_named_again(t, L, ar);
+  (void)L;
+  ++*slot;
 }
 
 static HitRun run_of(Tracer *t, lua_State *L, lua_Debug *ar, const void *key)
@@ -704,6 +719,7 @@ static __attribute__((noinline)) void hit_elsewhere(lua_State *L, lua_Debug *ar)
   if (!t->running || (!alone && lua_topointer(L, LUA_REGISTRYINDEX) != t->runtime->registry)) t = find_tracer(L);
   if (!t || !t->running) return;
   t->running = L;
+  t->last_depth = 0; /* another stack */
   const void *key = running_key(t, L, ar);
   if (is_run_of(&t->last, key)) hit(t, L, ar);
   else hit_in_another_function(t, L, ar);
@@ -818,6 +834,7 @@ void LUA_NAME(tracer_adopt)(Tracer *t, lua_State *L)
     t->line = slot_of_line(t->row, &ar);
     t->header->resyncs++;
   }
+  t->gap_ticks = t->last_ticks = t->row_ticks = clock_ticks(t->clock);
 }
 
 void LUA_NAME(tracer_end)(Tracer *t)

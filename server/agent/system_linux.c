@@ -164,7 +164,7 @@ int ticker_signal(void)
   return SIGRTMAX - 3;
 }
 
-bool ticker_make(Ticker *ticker, int signal, TickHandler *handler, void *data)
+bool ticker_make(Ticker *ticker, TickerClock clock, int signal, TickHandler *handler, void *data)
 {
   struct sigaction action;
   struct sigevent event;
@@ -172,13 +172,15 @@ bool ticker_make(Ticker *ticker, int signal, TickHandler *handler, void *data)
   memset(&action, 0, sizeof action);
   memset(&event, 0, sizeof event);
   action.sa_sigaction = handler;
+  sigfillset(&action.sa_mask); /* who sets a hook on Ctrl-C must not come in between */
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = signal;
   event.sigev_value.sival_ptr = data;
   event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
   if (handler && sigaction(signal, &action, NULL) != 0) return false;
-  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) return false;
+  if (timer_create(clock == TICKER_CPU_TIME ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &event, &timer) != 0)
+    return false;
   ticker->timer = timer;
   ticker->is_made = true;
   return true;
@@ -199,9 +201,4 @@ void ticker_delete(Ticker *ticker)
   if (!ticker->is_made) return;
   ticker->is_made = false;
   timer_delete(ticker->timer);
-}
-
-uint32_t ticker_count(const siginfo_t *info)
-{
-  return info->si_code == SI_TIMER && info->si_overrun > 0 ? 1 + (uint32_t)info->si_overrun : 1;
 }

@@ -1,7 +1,8 @@
 /* A timer that sends a signal to one thread, at an interval that can be changed.
 **
-** It runs on the monotonic clock: CPU-clock timers tick every 4 ms whatever is
-** asked of them. */
+** On the monotonic clock it keeps any interval, but interrupts a thread that
+** sleeps.  On the thread's CPU clock it lets it sleep, but ticks every 4 ms at
+** best, whatever is asked of it. */
 #ifndef TICKER_H
 #define TICKER_H
 
@@ -14,14 +15,13 @@ typedef struct Ticker {
   bool is_made; /* false: no timer */
 } Ticker;
 
+typedef enum TickerClock { TICKER_MONOTONIC, TICKER_CPU_TIME } TickerClock;
+
 typedef void TickHandler(int signal, siginfo_t *info, void *context);
 
 int ticker_signal(void); /* the one that tickers of ours use, unless another is given */
 /* Ticks come to the calling thread, as 'signal' with 'data'.  NULL as handler: somebody else's stays. */
-bool ticker_make(Ticker *ticker, int signal, TickHandler *handler, void *data);
+bool ticker_make(Ticker *ticker, TickerClock clock, int signal, TickHandler *handler, void *data);
 void ticker_set(Ticker *ticker, uint64_t interval_ns); /* 0: silent */
 void ticker_delete(Ticker *ticker);
-/* 1 + the ticks that this one stands for because they came too fast. */
-uint32_t ticker_count(const siginfo_t *info);
-
 #endif

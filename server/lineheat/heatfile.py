@@ -200,6 +200,15 @@ def read(path: str | Path) -> Snapshot:
         return reader.last_snapshot()
 
 
+def is_heat_file(path: str | Path) -> bool:
+    """Of whatever version; False also where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
 def read_recording(path: str | Path) -> Recording:
     """The header alone."""
     with _open(path, "r") as file:

@@ -60,7 +60,9 @@ def _annotated_line(view: View, number: int, figures: Sequence[LineFigures], con
     part = sum(view.self_share(line) for line in figures)
     bucket = heat_bucket(part)
     self_ns = _sum([line.self_ns for line in figures])
-    total_ns = max((line.total_ns for line in figures if line.total_ns is not None), default=None)
+    total_ns = max(
+        (ns for ns in (self_ns, *(line.total_ns for line in figures)) if ns is not None), default=None
+    )
     hits = count(_sum([line.hits for line in figures]))
     columns = f"{percent(part):>6} {duration(self_ns):>9} {duration(total_ns):>9} {hits:>13}"
     text = Text(f"{HEAT_GLYPHS[bucket]} {columns} {number:>6} ", style=HEAT_STYLES[bucket])

@@ -1,6 +1,5 @@
 """lineheat run: a script under the profiler, and a report of it on stderr."""
 
-import signal
 import sys
 from pathlib import Path
 
@@ -8,9 +7,9 @@ from lineheat import heatfile
 from lineheat.analysis.builder import view_of
 from lineheat.cli.options import Options
 from lineheat.cli.report import REPORTS, print_summary
-from lineheat.cli.terminal import count, duration, stderr_console
+from lineheat.cli.terminal import count, duration, signal_name, stderr_console
 from lineheat.model.errors import LineheatError
-from lineheat.session.folder import SessionFolder
+from lineheat.session.folder import SessionFolder, recordings
 from lineheat.session.runner import RunRequest, RunResult
 from lineheat.session.runner import run as run_target
 from lineheat.targets.runtime import choose_runtime
@@ -46,11 +45,14 @@ def _report(options: Options, result: RunResult) -> None:
             f"lineheat: {options.output} cannot be written; the profile is in {record.profile}",
             soft_wrap=True,
         )
+    if not result.was_recorded and options.paused:
+        console.print("lineheat: nothing was recorded: no 'lineheat start' came", soft_wrap=True)
+        return
     if not result.was_recorded:
         how = (
             f"exit status {result.exit_status}"
             if result.exit_status < 128
-            else _signal_name(result.exit_status)
+            else signal_name(result.exit_status - 128)
         )
         console.print(
             f"lineheat: nothing was recorded: {options.script} did not begin to run ({how})", soft_wrap=True
@@ -58,17 +60,12 @@ def _report(options: Options, result: RunResult) -> None:
         return
     if options.report == "none":
         return
-    view = view_of(heatfile.read(record.profile))
+    profiles = recordings(Path(record.profile))
+    view = view_of(heatfile.read(profiles[-1]))
     REPORTS[options.report](console, view, options.top)
     print_summary(console, view)
-    console.print(f"profile: {record.profile}", style="dim", soft_wrap=True)
-
-
-def _signal_name(exit_status: int) -> str:
-    try:
-        return signal.Signals(exit_status - 128).name
-    except ValueError:
-        return f"exit status {exit_status}"
+    for profile in profiles:
+        console.print(f"profile: {profile}", style="dim", soft_wrap=True)
 
 
 class Progress:

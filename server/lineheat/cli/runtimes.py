@@ -6,7 +6,7 @@ import sys
 from rich.table import Table
 
 from lineheat.cli.options import Options
-from lineheat.cli.terminal import printable, stdout_console
+from lineheat.cli.terminal import printable, whole_console
 from lineheat.targets.agent import agent_library
 from lineheat.targets.capabilities import Capabilities, capabilities
 from lineheat.targets.runtime import Runtime, find_runtimes
@@ -26,7 +26,7 @@ def runtimes(options: Options) -> int:
         table.add_row(
             runtime.name, runtime.version, ", ".join(can.modes) or can.obstacle, printable(str(runtime.path))
         )
-    stdout_console().print(table)
+    whole_console().print(table)
     return 0
 
 

@@ -3,14 +3,15 @@
 import json
 import sys
 import time
+from pathlib import Path
 
 from rich.table import Table
 
 from lineheat.cli.options import Options
-from lineheat.cli.terminal import printable, stdout_console
+from lineheat.cli.terminal import printable, whole_console
 from lineheat.heatfile import read_recording
 from lineheat.model.errors import LineheatError
-from lineheat.session.folder import SessionFolder, SessionRecord
+from lineheat.session.folder import SessionFolder, SessionRecord, recordings
 from lineheat.session.folder import sessions as all_sessions
 from lineheat.session.runner import adopt_abandoned
 
@@ -29,14 +30,14 @@ def sessions(options: Options) -> int:
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.start_wall_ns / 1e9))
         where = (printable(record.script), printable(record.profile))
         table.add_row(record.id, began, state, record.mode, record.runtime, *where)
-    stdout_console().print(table if found else "nothing has been recorded yet")
+    whole_console().print(table if found else "nothing has been recorded yet")
     return 0
 
 
 def state_of(folder: SessionFolder) -> str:
-    """As the heat file says it; "gone" if the file is not there any more."""
+    """As the last recording says it; "gone" if its file is not there any more."""
     try:
-        return read_recording(folder.record.profile).state.value
+        return read_recording(recordings(Path(folder.record.profile))[-1]).state.value
     except LineheatError:
         return "gone"
 

@@ -5,6 +5,7 @@ for markup, and control characters are shown, not sent.
 """
 
 import os
+import signal
 import sys
 from typing import TextIO
 
@@ -32,6 +33,13 @@ def stderr_console() -> Console:
 
 def stdout_console() -> Console:
     return console_on(sys.stdout)
+
+
+def whole_console() -> Console:
+    """For tables whose every word counts: a narrow terminal wraps their lines."""
+    console = stdout_console()
+    console.width = max(console.width, PLAIN_WIDTH)
+    return console
 
 
 def printable(text: str) -> str:
@@ -70,6 +78,13 @@ def _significant(value: float) -> str:
     if value >= 99.95 or value == 0:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def count(number: int | None) -> str:

@@ -136,7 +136,9 @@ def find_session(name: str) -> SessionFolder:
     """The session that an ID or a profile's path names."""
     wanted = os.path.abspath(name)
     for folder in sessions():
-        if folder.record.id == name or wanted in (folder.record.output, folder.record.profile):
+        record = folder.record
+        own = {record.output, *(str(path) for path in recordings(Path(record.profile)))}
+        if record.id == name or wanted in own:
             return folder
     raise LineheatError(
         "no-such-session", f"there is no session {name}; 'lineheat sessions' lists those there are"
@@ -144,14 +146,14 @@ def find_session(name: str) -> SessionFolder:
 
 
 def find_profile(name: str) -> Path:
-    """The heat file that a session's ID, an output path or a path names, wherever it lies now."""
+    """The heat file that a path names, or the last recording of a session that an ID or output path names."""
     path = Path(name)
     if path.is_file():
         return path
     wanted = os.path.abspath(name)
     for folder in sessions():
         if folder.record.id == name or folder.record.output == wanted:
-            return Path(folder.record.profile)
+            return recordings(Path(folder.record.profile))[-1]
     if path.exists():
         raise LineheatError(
             "not-a-profile", f"{name} is no file; give a profile, or a session's ID from 'lineheat sessions'"
@@ -164,7 +166,8 @@ def find_profile(name: str) -> Path:
 def session_of_profile(profile: Path) -> SessionFolder | None:
     """The session that made a heat file; None if it is not (or no longer) known here."""
     wanted = os.path.abspath(profile)
-    return next((folder for folder in sessions() if folder.record.profile == wanted), None)
+    found = (f for f in sessions() if wanted in map(str, recordings(Path(f.record.profile))))
+    return next(found, None)
 
 
 def save_profile(folder: SessionFolder) -> SessionFolder:

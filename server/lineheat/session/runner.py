@@ -26,6 +26,7 @@ from lineheat.session.folder import (
     create_session,
     forget_old_sessions,
     heat_files,
+    recordings,
     save_profile,
 )
 from lineheat.session.linux import ProcessWatch, original_environment
@@ -155,10 +156,10 @@ def _run_to_end(session: SessionFolder, command: Command, on_look: OnLook | None
         _wait(process, lambda: _look(session, keeper, on_look))
         how = _exit_of(process.wait())
         keeper.look()
-        start = _start_wall_ns(Path(session.record.profile))
+        starts = [_start_wall_ns(profile) for profile in recordings(Path(session.record.profile))]
         session = _finish(session, how, keeper)
     status = how.status if isinstance(how, ExitStatus) else 128 + how.signal
-    return RunResult(session, status, was_armed=start is not None, was_recorded=bool(start))
+    return RunResult(session, status, was_armed=starts[0] is not None, was_recorded=any(starts))
 
 
 def _start(command: Command) -> "subprocess.Popen[bytes]":
@@ -243,6 +244,10 @@ def _check_output(output: Path) -> None:
     folder = output.absolute().parent
     if output.is_dir():
         raise LineheatError("output", f"{output} is a folder; name the file that is to hold the profile")
+    if output.exists() and output.stat().st_size > 0 and not heatfile.is_heat_file(output):
+        raise LineheatError(
+            "output", f"{output} is there and is no heat file, so it is not overwritten; name another"
+        )
     if not folder.is_dir():
         raise LineheatError("output", f"there is no folder {folder} to save {output.name} in; make it first")
     if not os.access(folder, os.W_OK):
