@@ -135,7 +135,7 @@ def command_of(setup: Setup, variant: Variant, script: str, arguments: Sequence[
 
 def _hooked_command(setup: Setup, variant: Variant, script: str, arguments: Sequence[str]) -> Command:
     if variant in AGENT_MODES:
-        configuration = f"file={setup.heat_file}\nmode={AGENT_MODES[variant]}\n"
+        configuration = f"file={setup.heat_file}\nmode={AGENT_MODES[variant]}\nuncontrolled=1\n"
         return agent_command(setup.runtime, setup.agent, configuration, script, arguments)
     plain = plain_command(setup.runtime, setup.agent, script, arguments)
     if variant in EMPTY_FUNCTIONS:

@@ -87,7 +87,7 @@ def _walk(
     children: dict[int, list[int]] = {}
     for row in (row for rows in tree.published for row in rows if row > 0):
         children.setdefault(tree.parent[row], []).append(row)
-    stack = [(0, -1)]
+    stack = [(0, -1)] if totals else []
     shown = -1
     while stack and shown < top:
         row, depth = stack.pop()
