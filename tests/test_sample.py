@@ -38,7 +38,7 @@ end
 def test_a_coroutine_has_its_share(lineheat: Lineheat, tmp_path: Path, runtime: Runtime) -> None:
     """Whoever resumed it; LuaJIT's tail calls hide heavy and light, so the line that calls tells."""
     (tmp_path / "two.lua").write_text(TWO_COROUTINES)
-    turns = "20000" if runtime.family is Family.LUAJIT else "2000"
+    turns = "60000" if runtime.family is Family.LUAJIT else "8000"
     profile = lineheat.record(runtime, "sample", "two.lua", [turns], cwd=tmp_path)
     totals = {f["name"]: f["total_samples"] for f in profile.functions if f["line"] in (15, 16)}
     assert len(totals) == 2, profile.functions

@@ -86,7 +86,7 @@ class View:
         line_ns, call_ns = self.recording.line_event_ns, self.recording.call_event_ns
         if hits is None or calls is None or line_ns is None or call_ns is None:
             return None
-        return min(round(line_ns * sum(hits) + call_ns * sum(calls)), self.total_ns or 0)
+        return round(line_ns * sum(hits) + call_ns * sum(calls))
 
     # -- lines --
 

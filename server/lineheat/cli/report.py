@@ -116,7 +116,12 @@ def print_summary(console: Console, view: View) -> None:
         few = "only " if view.total_samples < FEW_SAMPLES else ""
         parts.append(f"{few}{count(view.total_samples)} samples")
     if view.overhead_ns:
-        parts.append(f"about {duration(view.overhead_ns)} of it the tracer's own")
+        part = share(view.overhead_ns, view.total_ns or 0)
+        parts.append(
+            f"about {duration(view.overhead_ns)} of it the tracer's own"
+            if part < 1
+            else "nearly all the tracer's own"
+        )
     console.print(Text(", ".join(parts), style="dim"), soft_wrap=True)
     for sentence in _losses(view):
         console.print(Text(sentence, style="yellow"), soft_wrap=True)
